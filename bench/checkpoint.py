@@ -22,8 +22,7 @@ from bench.load import api_request, hear
 from bench.processes import peak_bytes
 from bench.verify import timed
 from indexer.ogmios import connection as ogmios
-from indexer.store import finish_bulk
-from indexer.store import writer as store
+from indexer.store import finish_bulk, position
 from shared import database
 from shared.ledger import Point
 from shared.network import MAINNET
@@ -160,11 +159,11 @@ async def end_bulk(url: str, noted: Path) -> BulkEnd:
     structlog.configure(processors=[note], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     db = await database.connect(url, MAINNET)
     bytes_before = await _bytes_of_tables(db)
-    position = await store.position(db)
-    assert position is not None, "blocks are indexed"
+    index = await position.read(db)
+    assert index is not None, "blocks are indexed"
     began = time.perf_counter()
-    if position.is_bulk:
-        await finish_bulk.finalize(db, position.finalize_step)
+    if index.is_bulk:
+        await finish_bulk.finalize(db, index.finalize_step)
     seconds = time.perf_counter() - began
     of_tables = dict(_noted.decode_lines(noted.read_bytes())) if noted.exists() else {}
     await db.execute("VACUUM")
@@ -289,12 +288,12 @@ async def _reach(indexer: live.Live, url: str, before: Path) -> Point:
     blocks = sum(1 for _ in _frames(before))
     first, last = (read_block(next(islice(_frames(before), number, None))) for number in (0, blocks - 1))
     db = await database.connect(url, MAINNET)
-    position = await store.position(db)
+    index = await position.read(db)
     await db.close()
-    assert position is not None, "blocks are indexed"
-    if position.block_no > last.block.height:
+    assert index is not None, "blocks are indexed"
+    if index.block_no > last.block.height:
         await indexer.take(ogmios.RollBackward(live.point_of(last), last.tip))
-    for frame in islice(_frames(before), position.block_no + 1 - first.block.height, None):
+    for frame in islice(_frames(before), index.block_no + 1 - first.block.height, None):
         await indexer.take(read_block(frame))
     return live.point_of(last)
 

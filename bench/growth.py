@@ -30,7 +30,7 @@ from bench.index import Playback, follow_node, genesis_path, read_block
 from bench.processes import Child, Parent, apart, beside
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.store import writer as store
+from indexer.store import position
 from indexer.sync import batches
 from indexer.sync.progress import Progress
 from shared import database, schema, servers, settings
@@ -248,9 +248,9 @@ class Growth:
 
     async def _block_no(self) -> int:
         db = await database.connect(self._url, MAINNET)
-        position = await store.position(db)
+        index = await position.read(db)
         await db.close()
-        return -1 if position is None else position.block_no
+        return -1 if index is None else index.block_no
 
     async def _copy(self) -> None:
         """Copy the database, once the connections of the killed indexer are gone."""

@@ -33,8 +33,7 @@ from indexer.ogmios import frames
 from indexer.rows import rows, value_check
 from indexer.rows.histories import Assets, HistoryCounts
 from indexer.rows.resolver import new_resolver
-from indexer.store import histories
-from indexer.store import writer as store
+from indexer.store import beginning, forward, histories
 from indexer.sync import batches, follow, session
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
@@ -176,7 +175,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     take = node.batches()
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
-        await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
+        await beginning.begin(db, MAINNET, await genesis.load(node, MAINNET))
         resolver, assets = await new_resolver(reader, MAINNET), Assets()
         while True:
             began_cpu = time.process_time()
@@ -192,9 +191,9 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
             async with db.transaction():
                 await db.execute("SET LOCAL synchronous_commit = off")
                 if entries is None:
-                    await store.copy_staged(db, built.rows)
+                    await forward.copy_staged(db, built.rows)
                 else:
-                    await store.copy_rows(db, built.rows, entries)
+                    await forward.copy_rows(db, built.rows, entries)
                     await histories.change(db, HistoryCounts(), entries)
             copy_s += time.perf_counter() - began
         postgres_cpu_s = databases.cpu_s(db)

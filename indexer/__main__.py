@@ -35,8 +35,7 @@ from indexer.ogmios import frames
 from indexer.ogmios import record as recording
 from indexer.snapshot import restore as restoring
 from indexer.snapshot import take
-from indexer.store import finish_bulk
-from indexer.store import writer as store
+from indexer.store import backward, beginning, finish_bulk, position
 from indexer.sync import check, follow, leading, status
 from indexer.sync.progress import Progress
 from indexer.sync.signals import Signals, served
@@ -252,20 +251,20 @@ class _Unconfirmed(Exception):
 
 async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, most_blocks: int | None) -> str:
     """Roll back on the leading connection; returns a line about the new state. Raises _Unconfirmed."""
-    index = await store.position(db)
+    index = await position.read(db)
     if index is None:
         raise _CommandFailed(f"nothing is indexed for {network.name}")
-    point = None if from_slot == 0 else await store.last_at_or_before(db, from_slot)
-    gone = await store.counts_after(db, point)
+    point = None if from_slot == 0 else await position.last_at_or_before(db, from_slot)
+    gone = await position.counts_after(db, point)
     removed = f"{gone.blocks:,} blocks with {gone.transactions:,} transactions of {network.name}"
     if most_blocks is not None and gone.blocks > most_blocks:
         raise _Unconfirmed(f"this removes {removed}")
     if point is None:
-        await store.erase(db)
+        await beginning.erase(db)
         return f"removed {removed}: the index is now empty, and the next run starts over"
     if index.finalize_step:
         await finish_bulk.finalize(db, index.finalize_step)
-    await store.rollback(db, network, point)
+    await backward.rollback(db, network, point)
     return f"removed {removed}: it is at {point} now"
 
 
@@ -437,7 +436,7 @@ def record(
         )
 
     async def copy(db: asyncpg.Connection) -> None:
-        start = await store.last_at_or_before(db, from_slot - 1)
+        start = await position.last_at_or_before(db, from_slot - 1)
         node = await _connect(url)
         with Bar(*Bar.get_default_columns(), MofNCompleteColumn()) as bar:
             task = bar.add_task(f"blocks of {network.name}", total=blocks)

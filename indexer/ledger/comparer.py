@@ -17,7 +17,7 @@ from indexer.ledger.comparisons import Tally
 from indexer.ledger.subjects import SUBJECTS
 from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios
-from indexer.store import writer as store
+from indexer.store import position
 from shared import schema, sql
 from shared.ledger import Point
 from shared.network import Network
@@ -67,7 +67,7 @@ class NodeComparer:
     async def _store(self, point: Point, epoch_no: int, found: list[Comparison]) -> None:
         """Replace the last comparison, unless the point at which it ended is no longer in our chain, and log it."""
         async with self._turn, schema.commit(self._writer):
-            if not await store.holds(self._writer, point):
+            if not await position.holds(self._writer, point):
                 return
             await _forget.run(self._writer)
             for each in found:

@@ -15,7 +15,8 @@ from msgspec import UNSET
 from indexer.ledger import deposits
 from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios
-from indexer.store import writer as store
+from indexer.store import position
+from indexer.store.position import IndexPosition
 from shared import sql
 from shared.ledger import StakeNo
 from shared.network import Network
@@ -37,7 +38,7 @@ class At(msgspec.Struct, frozen=True):
 
     db: asyncpg.Connection
     network: Network
-    position: store.IndexPosition
+    position: IndexPosition
     epoch_no: int
     current: bool
     read: bool
@@ -129,15 +130,15 @@ async def ask_node(subject: Subject, node: Ogmios, at: At, keys: list[Any]) -> d
 
 async def at_tip(db: asyncpg.Connection, network: Network, sample: float = 100.0) -> At | None:
     """The open snapshot of the index at its tip; None unless the index is live."""
-    position, state = await store.position(db), await _state.one(db)
-    if position is None or position.phase != "live":
+    index, state = await position.read(db), await _state.one(db)
+    if index is None or index.phase != "live":
         return None
     assert state is not None, "always one row"
-    epoch_no = network.epoch_of(position.slot_no)
+    epoch_no = network.epoch_of(index.slot_no)
     current = state.epoch_no == epoch_no
     read = current and state.complete_epoch_no == epoch_no and state.next_stake_no is None
     changed = await deposits.changed(db)
-    return At(db, network, position, epoch_no, current, read, read and not state.due, changed, sample)
+    return At(db, network, index, epoch_no, current, read, read and not state.due, changed, sample)
 
 
 def excerpts(ours: str, node: str) -> tuple[str, str]:

@@ -28,8 +28,7 @@ from indexer.ledger import answers
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios, Refused
-from indexer.store import epochs, votes
-from indexer.store import writer as store
+from indexer.store import epochs, position, votes
 from shared import address, database, packed, schema, sql
 from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id_of
 from shared.network import POOL_DEPOSIT, Network
@@ -75,26 +74,26 @@ class LedgerReader:
 
     async def _step(self, node: Ogmios, db: asyncpg.Connection) -> bool:
         """Read the next batch at our tip; False if there is nothing to read now."""
-        position = await store.position(db)
-        if position is None or position.phase != "live":
+        index = await position.read(db)
+        if index is None or index.phase != "live":
             return False
         state, due = await _state.one(db), await _due.all(db, BATCH_ACCOUNTS)
-        epoch_no = self._network.epoch_of(position.slot_no)
+        epoch_no = self._network.epoch_of(index.slot_no)
         begins = state is None or state.epoch_no != epoch_no
         if not begins and not due and state is not None and state.next_stake_no is None:
             self._all_read()
             return False
-        await acquire(node, position.point)
+        await acquire(node, index.point)
         if begins:
-            await self._begin_epoch(node, position.point, epoch_no)
+            await self._begin_epoch(node, index.point, epoch_no)
         elif due:
-            await self._read_rewards(node, position.point, due, None)
+            await self._read_rewards(node, index.point, due, None)
         elif state is not None and state.next_stake_no is not None:
             accounts = await _registered.all(db, state.next_stake_no, BATCH_ACCOUNTS)
             if accounts:
-                await self._read_rewards(node, position.point, accounts, StakeNo(accounts[-1].stake_no + 1))
+                await self._read_rewards(node, index.point, accounts, StakeNo(accounts[-1].stake_no + 1))
             else:
-                await self._end_epoch(node, db, position.point, epoch_no, state.complete_epoch_no)
+                await self._end_epoch(node, db, index.point, epoch_no, state.complete_epoch_no)
         return True
 
     async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
@@ -105,7 +104,7 @@ class LedgerReader:
             for era, configuration in configurations.items():
                 if configuration is not None:
                     await _store_configuration.run(self._writer, era, configuration)
-            if await store.holds(self._writer, point):
+            if await position.holds(self._writer, point):
                 if parameters is not None:
                     await _store_parameters.run(self._writer, epoch_no, answers.in_names_of_7(parameters).decode())
                     await self._compare_version(answers.parameters_of(parameters).version.major, epoch_no)
@@ -134,7 +133,7 @@ class LedgerReader:
         told = {raw: frames.lovelace(summary.rewards) for raw, summary in found.items()}
         rewards = {account.stake_no: told.get(account.raw, 0) for account in accounts}
         async with self._turn:
-            if await store.holds(self._writer, point):
+            if await position.holds(self._writer, point):
                 async with schema.commit(self._writer):
                     await _write_rewards(self._writer, rewards, point.slot_no)
                     if next_stake_no is not None:
@@ -152,20 +151,20 @@ class LedgerReader:
         again, this is repeated later, with the snapshots that the node has already returned.
         """
         reported = self._reported
-        if reported is None or reported.epoch_no != epoch_no or not await store.holds(db, reported.point):
+        if reported is None or reported.epoch_no != epoch_no or not await position.holds(db, reported.point):
             with_previous = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
             self._reported = reported = await _node_snapshots(
                 self._network, node, db, point, epoch_no, with_previous=with_previous
             )
         async with db.transaction(isolation="repeatable_read", readonly=True):
-            position = await self._position_with_all_rewards(db, reported.point, epoch_no)
-            if position is None:
+            index = await self._position_with_all_rewards(db, reported.point, epoch_no)
+            if index is None:
                 return
             rewards = {
                 opened + 1: await _rewards_in(self._network, db, reported, opened) for opened in reported.snapshots
             }
         async with self._turn:
-            if not await store.holds(self._writer, position.point):
+            if not await position.holds(self._writer, index.point):
                 return
             async with schema.commit(self._writer):
                 for counts_in, of_pools in rewards.items():
@@ -177,15 +176,15 @@ class LedgerReader:
 
     async def _position_with_all_rewards(
         self, db: asyncpg.Connection, point: Point, epoch_no: int
-    ) -> store.IndexPosition | None:
+    ) -> position.IndexPosition | None:
         """Our tip in the open snapshot, if all rewards are read there and `point` is still in our chain."""
-        position, state = await store.position(db), await _state.one(db)
-        if position is None or self._network.epoch_of(position.slot_no) != epoch_no:
+        index, state = await position.read(db), await _state.one(db)
+        if index is None or self._network.epoch_of(index.slot_no) != epoch_no:
             return None
         if state is None or state.epoch_no != epoch_no:
             return None
         unread = await _due.all(db, 1) or await _registered.all(db, state.next_stake_no, 1)
-        return None if unread or not await store.holds(db, point) else position
+        return None if unread or not await position.holds(db, point) else index
 
 
 async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], slot_no: int) -> None:
@@ -226,7 +225,7 @@ async def reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connecti
 
 async def _ended_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
     """The same for an epoch that has ended, if the node still has the ledger state of our last block in it."""
-    last = await store.last_at_or_before(db, network.epoch_start(epoch_no + 1) - 1)
+    last = await position.last_at_or_before(db, network.epoch_start(epoch_no + 1) - 1)
     if last is None or network.epoch_of(last.slot_no) != epoch_no:
         return {}
     try:

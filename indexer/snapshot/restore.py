@@ -15,8 +15,7 @@ import msgspec
 from indexer.snapshot import manifest
 from indexer.snapshot.manifest import Manifest
 from indexer.snapshot.take import Tell, tables_of_chain
-from indexer.store import indexes
-from indexer.store import writer as store
+from indexer.store import beginning, indexes, position
 from shared import copies, database, leader, schema
 from shared.copies import CopyRefused
 from shared.network import Network
@@ -34,7 +33,7 @@ async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Pa
     _refuse_unfit(snapshot, network)
     sources = _sources(snapshot, folder / manifest.DUMP)
     await _refuse_other_tables(db, sources)
-    if await store.position(db) is not None:
+    if await position.read(db) is not None:
         raise CopyRefused(f"{network.name} is not empty: `resync --from-slot 0` empties it")
     size_bytes = sum(file.size_bytes for file in snapshot.files.values())
     await copies.check(folder / manifest.DUMP, snapshot.files, _adding_up("checksums", size_bytes, tell))
@@ -42,9 +41,9 @@ async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Pa
     await _fill_all(db, url, network, [source for source in sources if source.table != "tip"], jobs, added_up)
     async with schema.commit(db):
         await _fill(db, next(source for source in sources if source.table == "tip"), added_up)
-        await store.forget_verification(db, network)
-        position = await store.position(db)
-        if position is None or position.point != snapshot.point:
+        await beginning.forget_verification(db, network)
+        index = await position.read(db)
+        if index is None or index.point != snapshot.point:
             raise CopyRefused(f"the tip in {folder / manifest.DUMP} is not that of the manifest")
     return snapshot
 

@@ -11,7 +11,7 @@ import msgspec
 
 from indexer.snapshot import manifest, pg_dump
 from indexer.snapshot.manifest import Manifest, Tip
-from indexer.store import writer as store
+from indexer.store import position
 from shared import copies, schema, sql
 from shared.copies import CopiedFile, CopyRefused, TableFile
 from shared.network import Network
@@ -43,10 +43,10 @@ async def _dumped(db: asyncpg.Connection, url: str, network: Network, dump: Path
     # NOTE: one transaction, whose snapshot every session of pg_dump sees.
     async with db.transaction(isolation="repeatable_read", readonly=True):
         await schema.check(db)
-        position = await store.position(db)
-        if position is None:
+        index = await position.read(db)
+        if index is None:
             raise CopyRefused(f"nothing is indexed for {network.name}")
-        if position.is_bulk:
+        if index.is_bulk:
             raise CopyRefused(f"{network.name} is in bulk: wait until its first sync is complete")
         tables = await tables_of_chain.all(db)
         snapshot: str = await db.fetchval("SELECT pg_export_snapshot()")
@@ -60,13 +60,13 @@ async def _dumped(db: asyncpg.Connection, url: str, network: Network, dump: Path
         schema_version=schema.VERSION,
         postgres_version=f"{server.major}.{server.minor}",
         tip=Tip(
-            slot_no=position.slot_no,
-            block_no=position.block_no,
-            block_hash=position.block_hash.hex(),
-            block_time=network.slot_time(position.slot_no),
+            slot_no=index.slot_no,
+            block_no=index.block_no,
+            block_hash=index.block_hash.hex(),
+            block_time=network.slot_time(index.slot_no),
         ),
-        first_block_no=position.first_block_no,
-        tx_count=position.tx_count,
+        first_block_no=index.first_block_no,
+        tx_count=index.tx_count,
         files=await _files(dump, tables, await pg_dump.tables(program, dump), tell),
     )
 

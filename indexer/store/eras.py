@@ -1,5 +1,4 @@
-"""Outputs that the ledger removes when an era begins. Everything here runs inside a commit of its caller: writer.py or
-finish_bulk.py.
+"""Outputs that the ledger removes when an era begins. Everything here runs inside a commit of its caller.
 
 No transaction spends them, so they have no row in `spender`: they only leave `utxo` for `dropped_output`. Their
 addresses are Byron's, which have no stake credential, and Byron has no assets, so no other table changes.

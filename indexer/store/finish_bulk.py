@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import structlog
 
-from indexer.store import epochs, eras, holders, indexes, outputs, supplies
-from indexer.store import writer as store
+from indexer.store import balances, beginning, epochs, eras, holders, indexes, outputs, supplies
 from shared import schema, sql
 
 log = structlog.get_logger()
@@ -32,15 +31,15 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             _log("bulk.step_completed", began, table=table, step=step, steps=len(_STEPS))
     began = time.monotonic()
     async with schema.commit(db):
-        await store.add_up_staged_balances(db)
-        await store.count_addresses(db)
+        await balances.add_up_staged(db)
+        await balances.count_addresses(db)
         await supplies.fill(db)
         await holders.fill(db)
         await outputs.remove(db, await eras.drop_outputs(db))
         await outputs.fill_lists(db)
         await epochs.fill(db)
         # New tables have no statistics yet, without which the first queries would be planned badly.
-        await store.analyze(db)
+        await beginning.analyze(db)
         await _go_live.run(db)
     _log("bulk.ended", began)
 

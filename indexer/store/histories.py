@@ -1,4 +1,4 @@
-"""The packed histories in the database. Everything here runs inside a commit of writer.py."""
+"""The packed histories in the database. Everything here runs inside a commit of its caller."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Holders in the database. Everything here runs inside a commit of its caller: writer.py or finish_bulk.py.
+"""Holders in the database. Everything here runs inside a commit of its caller.
 
 A deep page of a long list must not read all rows before it, so long lists are counted in buckets: each begins at a
 holder for which `opens_bucket` (schema.sql) is true. The tables depend on the current holders alone, not on the order

@@ -1,5 +1,5 @@
-"""Unspent outputs in the database, and the spenders of the others. Everything here runs inside a commit of its caller:
-writer.py or finish_bulk.py.
+"""Unspent outputs in the database, and the spenders of the others. Everything here runs inside a commit of
+its caller.
 
 A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. For long
 lists, `utxo_asset` and `account_utxo_asset` also have a row for each asset of an output. Short lists are read row by

@@ -1,4 +1,4 @@
-"""Supplies of assets in the database. Everything here runs inside a commit of its caller: writer.py or finish_bulk.py.
+"""Supplies of assets in the database. Everything here runs inside a commit of its caller.
 
 Deep pages of a policy's assets are found by buckets, like those of holders (docs/decisions/0009): each begins at an
 asset whose number opens one.

@@ -8,7 +8,7 @@ import asyncpg
 from indexer.blocks import effects, eras, genesis, node_warnings, packed_block
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios.connection import Ogmios, RollForward
-from indexer.store import writer as store
+from indexer.store import position
 from shared import database, trials
 from shared.ledger import Point
 from shared.network import Network
@@ -52,7 +52,7 @@ async def _start(database_url: str, network: Network) -> list[Point]:
     except (OSError, asyncpg.PostgresError):
         return []
     try:
-        points = await store.points(db)
+        points = await position.points(db)
     except asyncpg.UndefinedTableError:
         return []
     finally:

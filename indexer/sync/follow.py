@@ -24,7 +24,7 @@ from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.ogmios.connection import RollBackward
 from indexer.rows import value_check
-from indexer.store import writer as store
+from indexer.store import position
 from indexer.sync import batches, block_source, leading, phase, session
 from indexer.sync.batches import Batch
 from indexer.sync.continuity import NotFollowing
@@ -150,10 +150,10 @@ class Follower(msgspec.Struct, frozen=True):
         self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
     ) -> Outcome | NodeBehind:
         """Open a session and follow the node until the session must be reopened, or the node proves to be behind."""
-        position = await store.position(writer)
-        self.progress.signals.stands_at(position, phase.of(position))  # opening may take long, if it ends bulk
-        if position is not None:
-            self.progress.at = str(position.point)
+        index = await position.read(writer)
+        self.progress.signals.stands_at(index, phase.of(index))  # opening may take long, if it ends bulk
+        if index is not None:
+            self.progress.at = str(index.point)
         opened = await lifecycle.unless_stopped(session.open_session(node, self.network, writer), stop)
         self.progress.signals.heard(opened.node_tip)
         if isinstance(opened, NodeBehind):

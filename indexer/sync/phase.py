@@ -15,7 +15,7 @@ into the blocks of bulk. A rollback to the origin erases the index; any other le
 
 from enum import Enum, auto
 
-from indexer.store.writer import IndexPosition
+from indexer.store.position import IndexPosition
 from indexer.sync.batches import Batch
 from shared.ledger import SECURITY_PARAMETER
 

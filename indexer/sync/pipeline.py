@@ -24,8 +24,7 @@ from indexer.rows.histories import Assets, HistoryEntries
 from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
 from indexer.rows.staking import Fork, epochs_begun
 from indexer.rows.value_check import Rules, UnexplainedDeposit
-from indexer.store import finish_bulk, votes
-from indexer.store import writer as store
+from indexer.store import backward, finish_bulk, forward, position, votes
 from indexer.store.undone import Undone
 from indexer.sync import phase
 from indexer.sync.batches import Batch
@@ -91,14 +90,14 @@ class Pipeline:
 
     async def _stand_at_tip(self) -> None:
         """Load the position of the index."""
-        position = await store.position(self._writer)
-        self._progress.at = "the beginning" if position is None else str(position.point)
-        self.phase, self._tip, self._first_block_no = phase.of(position), None, None
+        index = await position.read(self._writer)
+        self._progress.at = "the beginning" if index is None else str(index.point)
+        self.phase, self._tip, self._first_block_no = phase.of(index), None, None
         self._forked = await votes.forked(self._writer)
-        if position is not None:
-            self._tip = LastBlock(position.point, position.block_no, position.era, position.ebb)
-            self._first_block_no = position.first_block_no
-        self._progress.signals.stands_at(position, self.phase)
+        if index is not None:
+            self._tip = LastBlock(index.point, index.block_no, index.era, index.ebb)
+            self._first_block_no = index.first_block_no
+        self._progress.signals.stands_at(index, self.phase)
 
     def heard(self, tip: frames.NodePoint | None) -> None:
         """Note the node's tip, as soon as a message with it arrives; None is the origin."""
@@ -114,9 +113,9 @@ class Pipeline:
             async with self._turn:
                 began = time.perf_counter()
                 if prepared.entries is None:
-                    await store.stage(self._writer, prepared.rows, prepared.node_tip)
+                    await forward.stage(self._writer, prepared.rows, prepared.node_tip)
                 else:
-                    await store.append(self._writer, prepared.rows, prepared.entries, prepared.node_tip)
+                    await forward.append(self._writer, prepared.rows, prepared.entries, prepared.node_tip)
                 took_s = time.perf_counter() - began
             self._on_commit()
             if prepared.rows.staking.begun:
@@ -158,12 +157,12 @@ class Pipeline:
             return  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
         tip = self._tip.point
         async with self._exclusively():
-            if point is not None and not await store.holds(self._writer, point):
+            if point is not None and not await position.holds(self._writer, point):
                 raise NotFollowing(f"the node rolled back to {point}, which is not on our chain; our tip is {tip}")
             point = await check_depth(self._writer, self._session.network, point)
             began, replacement = time.perf_counter(), None
 
-            async def replace(last: store.OurBlock) -> store.Replacement | None:
+            async def replace(last: position.OurBlock) -> backward.Replacement | None:
                 nonlocal replacement
                 self._tip = LastBlock(point, last.block_no, last.era, last.ebb)
                 replacement = await self._replacement(self._tip, arrived)
@@ -172,7 +171,7 @@ class Pipeline:
                 assert replacement.entries is not None, "only the blocks of a live index are replaced"
                 return replacement.rows, replacement.entries
 
-            depth = await store.rollback(
+            depth = await backward.rollback(
                 self._writer,
                 self._session.network,
                 point,
@@ -216,10 +215,10 @@ class Pipeline:
     async def finish_bulk(self) -> None:
         """Wait until prepared batches are written, then make the index live."""
         async with self._exclusively():
-            position = await store.position(self._writer)
-            assert position is not None, "bulk has written its first batch"
-            self._progress.signals.stands_at(position, Phase.FINISHING)
-            await finish_bulk.finalize(self._writer, position.finalize_step)
+            index = await position.read(self._writer)
+            assert index is not None, "bulk has written its first batch"
+            self._progress.signals.stands_at(index, Phase.FINISHING)
+            await finish_bulk.finalize(self._writer, index.finalize_step)
         self._on_commit()
 
     async def drain(self) -> None:

@@ -11,8 +11,7 @@ from indexer.ledger import answers, reader
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.rows.value_check import Deposits
-from indexer.store import finish_bulk
-from indexer.store import writer as store
+from indexer.store import beginning, finish_bulk, position
 from indexer.sync import phase
 from indexer.sync.phase import Phase
 from shared import lifecycle
@@ -88,22 +87,22 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         asyncio.Event(),  # the caller cancels the session
         (ogmios.Refused,),
     )
-    position = await store.position(writer)
-    index_phase = phase.of(position)
-    if position is None:
-        await store.begin(writer, network, configured)
+    index = await position.read(writer)
+    index_phase = phase.of(index)
+    if index is None:
+        await beginning.begin(writer, network, configured)
     else:
-        await store.renumber(writer)
+        await beginning.renumber(writer)
         if index_phase is Phase.FINISHING:
-            await finish_bulk.finalize(writer, position.finalize_step)
+            await finish_bulk.finalize(writer, index.finalize_step)
             index_phase = Phase.LIVE
-    point, node_tip = await node.intersect(await store.points(writer))
-    if position is not None:
+    point, node_tip = await node.intersect(await position.points(writer))
+    if index is not None:
         try:
             await check_depth(writer, network, point)
         except RollbackTooDeep:
-            if node_tip is None or node_tip.height < position.block_no:
-                return NodeBehind(node_tip, position.block_no)
+            if node_tip is None or node_tip.height < index.block_no:
+                return NodeBehind(node_tip, index.block_no)
             raise
     deposits = await _deposits(node, configured)  # after node_tip, so that they are not older than its epoch
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
@@ -132,11 +131,11 @@ async def check_depth(db: asyncpg.Connection, network: Network, common: Point | 
 
     Raises RollbackTooDeep if it would discard all blocks, or more than SECURITY_PARAMETER.
     """
-    position = await store.position(db)
-    assert position is not None, "something is indexed"
+    index = await position.read(db)
+    assert index is not None, "something is indexed"
     if common is None:
-        raise RollbackTooDeep(network, f"the node shares no block with our chain up to block {position.block_no:,}", 0)
-    depth = position.block_no - (await store.our_block(db, common)).block_no
+        raise RollbackTooDeep(network, f"the node shares no block with our chain up to block {index.block_no:,}", 0)
+    depth = index.block_no - (await position.our_block(db, common)).block_no
     if depth > SECURITY_PARAMETER:
         where = f"the last block that the node shares with us is {common}, {depth:,} blocks below our tip"
         raise RollbackTooDeep(network, where, common.slot_no)

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from indexer.ogmios import frames
-from indexer.store.writer import IndexPosition
+from indexer.store.position import IndexPosition
 from indexer.sync.phase import Phase
 from shared import gauges, leader, network_state
 from shared.network import Network

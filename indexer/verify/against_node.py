@@ -25,7 +25,7 @@ from indexer.ogmios.connection import Ogmios, RollBackward
 from indexer.rows import rows, value_check
 from indexer.rows.resolver import new_resolver
 from indexer.rows.staking import Staking, of_genesis
-from indexer.store import writer as store
+from indexer.store import position
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
 from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id_of
@@ -86,17 +86,17 @@ async def compare(
 
     `db` is a connection with no other user. Raises NothingCommon and the errors of Ogmios.
     """
-    position = await store.position(db)
-    assert position is not None, "verify has looked"
+    index = await position.read(db)
+    assert index is not None, "verify has looked"
     begins = [row.slot_no for row in await _window_begins.all(db, from_slot, WINDOW_BLOCKS)]
-    windows = list(map(Window, begins, [*begins[1:], position.slot_no + 1]))
+    windows = list(map(Window, begins, [*begins[1:], index.slot_no + 1]))
     if sample < 100:
         wanted = max(1, round(len(windows) * sample / 100))
         windows = sorted(random.sample(windows, min(wanted, len(windows))), key=lambda window: window.first_slot)
     found: defaultdict[str, list[Difference]] = defaultdict(list)
     blocks = transactions = 0
     left_out = Counter[LeftOut]()
-    if from_slot == 0 and position.first_block_no == 0:
+    if from_slot == 0 and index.first_block_no == 0:
         _add(found, await _genesis_differences(db, connect, network))
     for done, window in enumerate(windows):
         progress("windows of blocks, compared with the node", done, len(windows))
@@ -110,7 +110,7 @@ async def compare(
     progress("windows of blocks, compared with the node", len(windows), len(windows))
     if windows and not blocks:
         raise NothingCommon(f"no block of {network.name} was compared with the node: {in_words(left_out)}")
-    indexed_blocks = position.block_no - position.first_block_no + 1
+    indexed_blocks = index.block_no - index.first_block_no + 1
     return Compared(
         blocks,
         indexed_blocks,

@@ -20,8 +20,8 @@ from pathlib import Path
 import asyncpg
 import msgspec
 
-from indexer.store import writer as store
-from indexer.store.writer import IndexPosition
+from indexer.store import position
+from indexer.store.position import IndexPosition
 from indexer.verify import (
     balances,
     catalog,
@@ -55,46 +55,46 @@ async def verify(
     `db` is a connection to it with no other user, `url` the address of the same database. If the schema differs,
     nothing else is compared. Raises NotComplete.
     """
-    position = await _live_position(db, network)
+    index = await _live_position(db, network)
     async with db.transaction(isolation="repeatable_read"):
         await db.execute("SET LOCAL work_mem = '256MB'")
         # Processes start while the schema is compared, which keeps one core busy.
         async with in_processes(db, url, network, processes or os.cpu_count() or 1) as readers:
             wrong = await catalog.differences(db, network)
             if wrong:
-                return position, [CheckResult("schema", wrong)]
+                return index, [CheckResult("schema", wrong)]
             await make_tables(db)
             readers.divide(await parts_of(db))
-            position = await store.position(db) or position
-            return position, await check_all(db, readers, network, progress)
+            index = await position.read(db) or index
+            return index, await check_all(db, readers, network, progress)
 
 
 async def _live_position(db: asyncpg.Connection, network: Network) -> IndexPosition:
     """The tip of a live index. Raises NotComplete, with what differs in the schema if the tip can't be read."""
     try:
-        position = await store.position(db)
+        index = await position.read(db)
     except asyncpg.PostgresError as unreadable:
         wrong = await catalog.differences(db, network)
         if not wrong:
             raise
         raise NotComplete(f"{network.name} has no tip that can be read: schema: {wrong[0]}") from unreadable
-    if position is None or position.phase != "live":
-        state = ": nothing is indexed yet" if position is None else " is in bulk"
+    if index is None or index.phase != "live":
+        state = ": nothing is indexed yet" if index is None else " is in bulk"
         raise NotComplete(f"{network.name}{state}")
-    return position
+    return index
 
 
 async def check_all(
     db: asyncpg.Connection, readers: Readers, network: Network, progress: Progress
 ) -> list[CheckResult]:
     """Run all checks in the open snapshot, which `readers` also reads. Returns those that found differences."""
-    position = await store.position(db)
-    assert position is not None, "something is indexed"
+    index = await position.read(db)
+    assert index is not None, "something is indexed"
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
         partitions = spending.partitions_of(readers.transactions)
         await numbers.write(db, Path(folder))
         deposits = await balances.deposits(db)
-        context = parts.Context(Path(folder), partitions, network.name, position.first_block_no == 0, deposits)
+        context = parts.Context(Path(folder), partitions, network.name, index.first_block_no == 0, deposits)
         try:
             found = await _check_all(db, readers, network, context, progress)
         except spending.UnreadableRow as unreadable:

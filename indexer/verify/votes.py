@@ -12,7 +12,7 @@ import msgspec
 from indexer.ledger import protocol
 from indexer.ledger.reader import NotThere
 from indexer.ogmios.connection import Ogmios, Refused
-from indexer.store import writer as store
+from indexer.store import position
 from indexer.store.votes import FORK
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
@@ -146,10 +146,10 @@ async def check_fork(db: asyncpg.Connection, node: Ogmios, network: Network) -> 
     """Compare the fork to protocol 10 with the node's versions at our tip, after the fork's first block and before it,
     as far as the node has these ledger states.
     """
-    position, fork = await store.position(db), await _fork.one(db)
-    assert position is not None, "verify has looked"
+    index, fork = await position.read(db), await _fork.one(db)
+    assert index is not None, "verify has looked"
     found = []
-    now = await _version_or_none(node, *msgspec.structs.astuple(position.point))
+    now = await _version_or_none(node, *msgspec.structs.astuple(index.point))
     if now is not None and (now >= FORK) != (fork is not None):
         found.append(Difference("protocol_fork", None, str(fork and fork.major), str(now)))
     if fork is not None:

@@ -9,8 +9,7 @@ import pytest
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.blocks.genesis import Genesis
-from indexer.store import finish_bulk
-from indexer.store import writer as store
+from indexer.store import backward, beginning, finish_bulk, position
 from shared import address, database, packed
 from shared.network import PREVIEW
 from tests.chain.followers import following
@@ -37,9 +36,9 @@ async def end_until(db: asyncpg.Connection, steps: int, monkeypatch: pytest.Monk
     rebuild = finish_bulk._rebuild
 
     async def interrupted(*arguments: object) -> None:
-        position = await store.position(db)
-        assert position is not None
-        if position.finalize_step == steps:
+        index = await position.read(db)
+        assert index is not None
+        if index.finalize_step == steps:
             raise Interrupted
         await rebuild(*arguments)  # type: ignore[arg-type]  # any arguments
 
@@ -61,10 +60,10 @@ def test_a_resync_between_the_steps_ends_bulk_first(
         made = pays(bob, ("aa", 10), ("bb", 5))
         await chain.append(200, tx("b", made, spends=(("a", 0),), mint=mints(("bb", 5))))
         await end_until(db, steps, monkeypatch)
-        point = await store.last_at_or_before(db, 100)
+        point = await position.last_at_or_before(db, 100)
         assert point is not None
         with pytest.raises(AssertionError, match="end of bulk"):
-            await store.rollback(db, PREVIEW, point)
+            await backward.rollback(db, PREVIEW, point)
         await db.close()
 
     asyncio.run(prepare())
@@ -77,7 +76,7 @@ def test_a_resync_between_the_steps_ends_bulk_first(
 async def test_a_long_list_of_genesis_outputs_is_recounted(db: asyncpg.Connection) -> None:
     raw = address.of_node(person("ann", staked=True))
     outputs = [(number.to_bytes(32), raw, ADA) for number in range(5_000)]
-    await store.begin(db, PREVIEW, Genesis(outputs=outputs))
+    await beginning.begin(db, PREVIEW, Genesis(outputs=outputs))
     chain = Written(db, bulk=True)
     await chain.append(100, tx("a", pays(person("ann", staked=True))))
     await chain.finalize()
@@ -92,12 +91,12 @@ async def test_an_index_goes_live_with_statistics(db: asyncpg.Connection, monkey
     chain = Written(db, bulk=True)
     await chain.append(100, tx("a", pays(person("ann"))))
     with monkeypatch.context() as patched:
-        patched.setattr(store, "analyze", interrupted)
+        patched.setattr(beginning, "analyze", interrupted)
         with pytest.raises(Interrupted):
             await chain.finalize()
-    position = await store.position(db)
-    assert position is not None and position.is_bulk
-    await finish_bulk.finalize(db, position.finalize_step)
+    index = await position.read(db)
+    assert index is not None and index.is_bulk
+    await finish_bulk.finalize(db, index.finalize_step)
     assert await db.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'address_tx'::regclass") == 1
 
 
@@ -111,7 +110,7 @@ async def test_spending_by_genesis_delegators_is_not_a_reward(db: asyncpg.Connec
         pools={pool: packed.PoolParameters(vrf_key_hash=bytes(32), pledge=0, fixed_cost=0, margin="1/100")},
         delegations={account: pool},
     )
-    await store.begin(db, PREVIEW, genesis)
+    await beginning.begin(db, PREVIEW, genesis)
     chain = Written(db, bulk=in_bulk)
     await chain.append(
         100, tx("spends", pays(person("ann", staked=True)), pays(person("bob")), spends=(("genesis", 0),))

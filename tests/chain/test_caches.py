@@ -12,7 +12,7 @@ from indexer.rows import caches, histories, resolver
 from indexer.rows.caches import Recent
 from indexer.rows.histories import Assets, AssetState
 from indexer.rows.resolver import Resolver
-from indexer.store import writer as store
+from indexer.store import backward
 from indexer.sync.pipeline import Arrived, Pipeline
 from shared import database
 from shared.ledger import Point
@@ -27,12 +27,12 @@ async def test_caches_survive_rollbacks(
     """Also with trimmed caches, and with rollbacks of several commits."""
     for limit in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
         monkeypatch.setattr(caches, limit, most)
-    monkeypatch.setattr(store, "MAX_UNDONE_BLOCKS", undone_at_once)
+    monkeypatch.setattr(backward, "MAX_UNDONE_BLOCKS", undone_at_once)
     db, other = await database.connect(database_url, PREVIEW), await database.connect(database_url, PREVIEW)
-    backward, compared = Pipeline.backward, [0, 0]
+    undo, compared = Pipeline.backward, [0, 0]
 
     async def backward_and_compare(self: Pipeline, point: Point | None, arrived: Arrived) -> None:
-        await backward(self, point, arrived)
+        await undo(self, point, arrived)
         compared[0] += await _compare_assets(other, self._assets)
         compared[1] += await _compare_outputs(other, self._resolver)
 

@@ -16,7 +16,7 @@ import pytest
 from devnet import addresses
 from devnet.blocks import read_genesis
 from indexer.blocks.genesis import Genesis
-from indexer.store import writer as store
+from indexer.store import beginning
 from indexer.verify import run as verify
 from shared import address, database
 from shared.network import PREPROD
@@ -56,7 +56,7 @@ def output(to: str, lovelace: int) -> Json:
 async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await database.connect(database_url, PREPROD)
     outputs = sorted((bytes.fromhex(of_genesis(text)), address.of_node(text), GENESIS[text]) for text in GENESIS)
-    await store.begin(connection, PREPROD, Genesis(outputs))
+    await beginning.begin(connection, PREPROD, Genesis(outputs))
     yield connection
     await connection.close()
 
@@ -162,7 +162,7 @@ async def test_bulk_and_a_live_index_agree(db: asyncpg.Connection) -> None:
     dumps = []
     for bulk in (False, True):
         outputs = [(bytes.fromhex(of_genesis(text)), address.of_node(text), GENESIS[text]) for text in GENESIS]
-        await store.begin(db, PREPROD, Genesis(sorted(outputs)))
+        await beginning.begin(db, PREPROD, Genesis(sorted(outputs)))
         chain = Written(db, network=PREPROD, bulk=bulk)
         await in_byron(chain)
         await in_shelley(chain)

@@ -20,7 +20,7 @@ from indexer.ogmios import connection as ogmios
 from indexer.rows import caches, rows
 from indexer.rows.resolver import Resolver
 from indexer.rows.value_check import Deposits, Unbalanced
-from indexer.store import writer as store
+from indexer.store import beginning, forward
 from indexer.sync import batches, leading, phase, session
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
@@ -40,7 +40,7 @@ async def indexed(db: asyncpg.Connection, database_url: str, node: NodeServer) -
     async with following(database_url, node) as task:
         await reaches(db, node, task)
     content = await dump(db, PREVIEW.schema)
-    await store.erase(db)
+    await beginning.erase(db)
     return content
 
 
@@ -89,7 +89,7 @@ async def test_bulk_looks_up_a_batch_while_the_previous_one_is_built(
         await reaches(db, node, task)
         await rewards_are_read(db)
         straight = await dump(db, PREVIEW.schema)
-    await store.erase(db)
+    await beginning.erase(db)
     monkeypatch.setattr(batches, "MOST_BLOCKS", blocks)
     monkeypatch.setattr(phase, "BULK_FROM_BLOCKS", 10)
     monkeypatch.setattr(phase, "SECURITY_PARAMETER", 0)  # bulk never ends
@@ -347,7 +347,7 @@ async def test_an_unexpected_error_is_retried(
         await reaches(db, node, task)
         for error in (asyncpg.UndefinedTableError("gone"), RuntimeError("odd"), ExceptionGroup("odd", [OSError("x")])):
             left = [error]
-            append = store.append
+            append = forward.append
 
             async def once(*arguments: Any, left: list[Exception] = left, append: Any = append, **named: Any) -> None:
                 if left:
@@ -355,7 +355,7 @@ async def test_an_unexpected_error_is_retried(
                 await append(*arguments, **named)
 
             with monkeypatch.context() as patched:
-                patched.setattr(store, "append", once)
+                patched.setattr(forward, "append", once)
                 node.grow(1)
                 await reaches(db, node, task)
             assert not left
@@ -395,7 +395,7 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop, writing, free = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    append = store.append
+    append = forward.append
 
     async def slow(*arguments: Any, **named: Any) -> None:
         writing.set()
@@ -406,7 +406,7 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(stop))
         await reaches(db, node, task)
-        monkeypatch.setattr(store, "append", slow)
+        monkeypatch.setattr(forward, "append", slow)
         node.grow(1)
         async with asyncio.timeout(PATIENCE_S):
             await writing.wait()
@@ -435,7 +435,7 @@ async def test_an_error_in_building_rows_does_not_wait_for_the_writer(
         follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(asyncio.Event()))
         await reaches(db, node, task)
-        monkeypatch.setattr(store, "append", endless)
+        monkeypatch.setattr(forward, "append", endless)
         node.grow(1)
         async with asyncio.timeout(PATIENCE_S):
             await writing.wait()
@@ -455,7 +455,7 @@ async def test_a_failed_assertion_stops_the_indexer(
         with pytest.raises(AssertionError, match="an amount below zero"):
             async with following(database_url, node) as task:
                 await reaches(db, node, task)
-                monkeypatch.setattr(store, "append", wrong)
+                monkeypatch.setattr(forward, "append", wrong)
                 node.grow(1)
                 async with asyncio.timeout(PATIENCE_S):
                     await asyncio.shield(task)

@@ -13,8 +13,7 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.blocks.packed_block import PackedBlock
 from indexer.rows import rows
-from indexer.store import outputs
-from indexer.store import writer as store
+from indexer.store import beginning, outputs
 from indexer.sync import batches
 from shared import database
 from shared.ledger import Point
@@ -186,7 +185,7 @@ def given(generated: Generated, blocks: list[Block]) -> reordered.Given:
 
 async def straight_dump(db: asyncpg.Connection, database_url: str, chain: Chain) -> Dump:
     """A dump of a new index of a chain, instead of the one in the database."""
-    await store.erase(db)
+    await beginning.erase(db)
     async with NodeServer(chain) as node, following(database_url, node) as task:
         await reaches(db, node, task)
         await rewards_are_read(db)

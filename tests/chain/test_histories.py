@@ -11,8 +11,8 @@ import pytest
 
 from indexer.blocks.genesis import Genesis
 from indexer.rows.histories import HistoryCounts, HistoryEntries
+from indexer.store import balances, beginning
 from indexer.store import histories as stored_histories
-from indexer.store import writer as store
 from indexer.verify import histories, numbers
 from indexer.verify.keys import PRIME, key_of, weight_of
 from shared import address, database
@@ -228,7 +228,7 @@ async def test_an_account_counts_each_of_its_addresses_from_the_first_use(db: as
         return found
 
     chain, outputs = Written(db), [(bytes.fromhex(hash_of("genesis")), address.of_node(staked("first")), ADA)]
-    await store.begin(db, PREVIEW, Genesis(outputs=outputs))
+    await beginning.begin(db, PREVIEW, Genesis(outputs=outputs))
     assert await counted() == 1
     await chain.append(10, tx("a", pays(staked("second")), pays(staked("first"))))
     assert await counted() == 2
@@ -244,5 +244,5 @@ async def test_an_account_counts_each_of_its_addresses_from_the_first_use(db: as
     assert await counted() == 3
     expected = await db.fetch("SELECT stake_no, address_count FROM stake ORDER BY 1")
     await db.execute("UPDATE stake SET address_count = 0")
-    await store.count_addresses(db)
+    await balances.count_addresses(db)
     assert await db.fetch("SELECT stake_no, address_count FROM stake ORDER BY 1") == expected

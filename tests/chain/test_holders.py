@@ -9,8 +9,7 @@ import asyncpg
 import pytest
 
 from api.chain import owners
-from indexer.store import holders
-from indexer.store import writer as store
+from indexer.store import beginning, holders
 from indexer.verify import checks
 from shared import address, database
 from shared.network import PREVIEW
@@ -103,7 +102,7 @@ async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) ->
     await chain.finalize()
     in_bulk = await buckets(db)
     assert await wrong(db) == []
-    await store.erase(db)
+    await beginning.erase(db)
     await spread(Written(db))
     assert await buckets(db) == in_bulk
 

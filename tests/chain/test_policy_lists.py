@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from api.chain import assets
-from indexer.store import writer as store
+from indexer.store import beginning
 from indexer.verify import checks
 from shared import database
 from shared.network import PREVIEW
@@ -117,7 +117,7 @@ async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) ->
     await chain.finalize()
     await holds(db, Random(7))
     in_bulk = await buckets(db)
-    await store.erase(db)
+    await beginning.erase(db)
     await collect(Written(db))
     assert await buckets(db) == in_bulk
 

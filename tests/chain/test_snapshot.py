@@ -12,7 +12,7 @@ from indexer.snapshot import manifest
 from indexer.snapshot.manifest import Manifest
 from indexer.snapshot.restore import restore
 from indexer.snapshot.take import take
-from indexer.store import writer as store
+from indexer.store import beginning, position
 from indexer.verify import record
 from indexer.verify import run as verify
 from shared import copies, database
@@ -89,7 +89,7 @@ async def test_a_snapshot_beside_a_writer_is_consistent(
     assert 100 <= snapshot.tip.slot_no < 99 + written, "blocks were written meanwhile"
     await chain.back_to(snapshot.tip.slot_no)
     before, made_before = await dump(db, PREVIEW.schema), await made(db)
-    await store.erase(db)
+    await beginning.erase(db)
     await record.keep(db, PREVIEW, record.Verification(snapshot.made_at, 10, 1, None, []))
     assert await restored(db, database_url, tmp_path / "snapshot") == snapshot
     assert await record.due_in_s(db, PREVIEW, 1e9) == 0, "the record of another index is gone"
@@ -107,7 +107,7 @@ async def snapshot(database_url: str, db: asyncpg.Connection, tmp_path: Path) ->
     """The folder of a snapshot; the network is empty again."""
     await write(Written(db))
     await taken(database_url, tmp_path / "snapshot")
-    await store.erase(db)
+    await beginning.erase(db)
     return tmp_path / "snapshot"
 
 
@@ -182,7 +182,7 @@ async def test_an_interrupted_restore_leaves_nothing_indexed_and_can_be_repeated
     before = await made(db)
     with pytest.raises(ConnectionError):
         await restore(db, database_url, PREVIEW, snapshot, 2, break_off)
-    assert await store.position(db) is None
+    assert await position.read(db) is None
     assert await made(db) == before, "no index is missing"
     await restored(db, database_url, snapshot)
     assert await db.fetchval("SELECT count(*) FROM address_tx_entry") == 53

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from indexer.rows import resolver
-from indexer.store import writer as store
+from indexer.store import backward, beginning, position
 from indexer.store.undone import Undone
 from shared import database
 from shared.ledger import Point, tx_id_of
@@ -36,7 +36,7 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def test_a_node_is_offered_a_block_before_the_boundary_block_of_its_slot(db: asyncpg.Connection) -> None:
-    assert await store.points(db) == [SECOND, FIRST, BOUNDARY]
+    assert await position.points(db) == [SECOND, FIRST, BOUNDARY]
 
 
 @pytest.mark.parametrize(("bulk", "to_tip", "waits"), [(False, 100, True), (False, 101, False), (True, 101, False)])
@@ -61,7 +61,7 @@ async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
     # NOTE: autovacuum would summarise new page ranges during the test, and each one counts as a scan.
     await db.execute("SELECT brin_summarize_new_values('mint_tx_id')")
     before = await scans(db)
-    await store.rollback(db, PREVIEW, FIRST)
+    await backward.rollback(db, PREVIEW, FIRST)
     assert await db.fetchval("SELECT count(*) FROM mint WHERE asset_no = 0") == 0
     assert await scans(db) == before
 
@@ -70,11 +70,11 @@ async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
 async def test_a_rollback_distinguishes_a_boundary_block_from_the_block_in_its_slot(
     db: asyncpg.Connection, point: Point, block_no: int, blocks: list[Point]
 ) -> None:
-    await store.rollback(db, PREVIEW, point)
-    position = await store.position(db)
-    assert position is not None
-    assert (position.point, position.block_no, position.ebb) == (point, block_no, point == BOUNDARY)
-    assert await store.points(db) == [*blocks, BOUNDARY]
+    await backward.rollback(db, PREVIEW, point)
+    index = await position.read(db)
+    assert index is not None
+    assert (index.point, index.block_no, index.ebb) == (point, block_no, point == BOUNDARY)
+    assert await position.points(db) == [*blocks, BOUNDARY]
 
 
 async def scans(db: asyncpg.Connection) -> int:
@@ -115,7 +115,7 @@ async def test_a_rollback_by_the_node_is_noted_for_submitted_transactions_at_no_
     with db.query_logger(lambda statement: statements.append(statement.query)):
         await written.append(20, removed)
         assert not any("submitted" in statement for statement in statements)
-        await store.rollback(db, PREVIEW, await at(db, 10), by_node=True)
+        await backward.rollback(db, PREVIEW, await at(db, 10), by_node=True)
         assert not any("UPDATE partner.submitted_tx" in statement for statement in statements)
     await db.execute(
         """
@@ -139,7 +139,7 @@ async def test_a_rollback_by_the_node_is_noted_for_submitted_transactions_at_no_
     await written.back_to(10)
     assert await rolled_back() == [], "a resync reads the same blocks again"
     await written.append(20, removed)
-    await store.rollback(db, PREVIEW, await at(db, 10), by_node=True)
+    await backward.rollback(db, PREVIEW, await at(db, 10), by_node=True)
     assert await rolled_back() == [(PREVIEW.network_id, removed["id"])]
     await db.close()
 
@@ -147,13 +147,13 @@ async def test_a_rollback_by_the_node_is_noted_for_submitted_transactions_at_no_
 async def test_a_rollback_of_several_commits_is_counted_once_with_its_whole_depth(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "MAX_UNDONE_BLOCKS", 2)
+    monkeypatch.setattr(backward, "MAX_UNDONE_BLOCKS", 2)
     db = await database.connect(database_url, PREVIEW)
     written = Written(db)
     for slot_no in range(10, 80, 10):
         await written.append(slot_no)
     commits = list[Undone]()
-    await store.rollback(db, PREVIEW, await at(db, 20), by_node=True, on_undone=commits.append)
+    await backward.rollback(db, PREVIEW, await at(db, 20), by_node=True, on_undone=commits.append)
     assert len(commits) == 3
     counted = await db.fetch("SELECT blocks_at_most, rollbacks, blocks, last_blocks FROM rollback_depth")
     assert [tuple(row) for row in counted] == [(5, 1, 5, 5)]
@@ -167,8 +167,8 @@ async def test_no_count_of_rollbacks_is_ever_lost(database_url: str) -> None:
     written = Written(db)
     for slot_no in range(10, 80, 10):
         await written.append(slot_no)
-    await store.rollback(db, PREVIEW, await at(db, 60), by_node=True)
-    await store.erase(db)  # as a resync from the origin and the first block do
+    await backward.rollback(db, PREVIEW, await at(db, 60), by_node=True)
+    await beginning.erase(db)  # as a resync from the origin and the first block do
     counts = "SELECT blocks_at_most, rollbacks, blocks, last_blocks FROM rollback_depth"
     assert [tuple(row) for row in await db.fetch(counts)] == [(1, 1, 1, 1)]
     await db.close()
@@ -176,7 +176,7 @@ async def test_no_count_of_rollbacks_is_ever_lost(database_url: str) -> None:
 
 async def at(db: asyncpg.Connection, slot_no: int) -> Point:
     """The last block at or before a slot."""
-    point = await store.last_at_or_before(db, slot_no)
+    point = await position.last_at_or_before(db, slot_no)
     assert point is not None
     return point
 

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from indexer.store import writer as store
+from indexer.store import beginning
 from indexer.verify import record, rounds
 from shared import database, schema
 from shared.network import PREPROD, PREVIEW
@@ -48,7 +48,7 @@ async def test_a_round_is_due_one_interval_after_the_start_of_the_last_one(db: a
     assert await record.due_in_s(db, PREVIEW, 59) == 0
     assert await record.due_in_s(db, PREPROD, 3_600) == 0
     async with schema.commit(db):
-        await store.forget_verification(db, PREVIEW)
+        await beginning.forget_verification(db, PREVIEW)
     assert await db.fetch(RECORDED) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from devnet.addresses import LedgerCredential
 from devnet.server import NodeServer
-from indexer.store import writer as store
+from indexer.store import beginning
 from indexer.sync import phase
 from indexer.verify import votes
 from shared import database
@@ -332,7 +332,7 @@ async def test_votes_agree_over_forks_of_chain_and_protocol(
             await agree(db, chain)
         await rewards_are_read(db)
         forked = await dump(db, PREVIEW.schema)
-    await store.erase(db)
+    await beginning.erase(db)
     async with NodeServer(chain) as node, following(database_url, node) as task:
         await reaches(db, node, task)
         await rewards_are_read(db)

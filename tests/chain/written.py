@@ -15,8 +15,7 @@ from indexer.ogmios import frames
 from indexer.rows import rows, staking, value_check
 from indexer.rows.histories import Assets
 from indexer.rows.resolver import new_resolver
-from indexer.store import finish_bulk
-from indexer.store import writer as store
+from indexer.store import backward, finish_bulk, forward, position
 from shared import address
 from shared.network import PREVIEW, Network
 
@@ -94,7 +93,7 @@ class Written:
         self, blocks: Sequence[tuple[int, Sequence[Json]]], *, era: str = "conway", to_tip: int = 0
     ) -> str:
         """Index blocks, each with its slot, in one commit; returns the hash of the last one."""
-        present = await store.position(self._db)
+        present = await position.read(self._db)
         ancestor = "" if present is None else present.block_hash.hex()
         block_no = 0 if present is None else present.block_no
         batch = []
@@ -106,7 +105,7 @@ class Written:
 
     async def index(self, *blocks: Json, to_tip: int = 0) -> str:
         """Index blocks as the node reports them, in one commit; returns the hash of the last one."""
-        present = await store.position(self._db)
+        present = await position.read(self._db)
         tip = None if present is None else present.point
         packed = []
         for block in blocks:
@@ -122,17 +121,17 @@ class Written:
         era = "byron" if present is None else present.era
         built = await rows.of(packed, first_seen, begun, era, resolver, _RULES)
         if self.bulk:
-            await store.stage(self._db, built.rows, node_tip)
+            await forward.stage(self._db, built.rows, node_tip)
         else:
-            await store.append(self._db, built.rows, await Assets().entries_of(self._db, built.rows), node_tip)
+            await forward.append(self._db, built.rows, await Assets().entries_of(self._db, built.rows), node_tip)
         return packed[-1].point.block_hash.hex()
 
     async def back_to(self, slot_no: int) -> None:
         """Roll back to the block at a slot."""
-        point = await store.last_at_or_before(self._db, slot_no)
+        point = await position.last_at_or_before(self._db, slot_no)
         assert point is not None, f"no block at slot {slot_no}"
         assert point.slot_no == slot_no, f"no block at slot {slot_no}"
-        await store.rollback(self._db, self._network, point)
+        await backward.rollback(self._db, self._network, point)
 
     async def finalize(self) -> None:
         """End bulk."""
