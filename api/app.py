@@ -137,6 +137,16 @@ class Api:
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
             refusal = _refusal_of(fault, trail.route)
             response = _failed(refusal, request)
+        if trail.route is None:
+            response.headers.update(cors.headers(unquote(request.rel_url.raw_path)))
+        else:
+            response.headers.update(_headers_of(trail.route))
+        await compression.apply(response, request.headers.get("Accept-Encoding"))
+        if request.method != "HEAD":
+            try:
+                self._unread.add(request.protocol, _key_of(trail, request), response)
+            except Refusal as too_much:
+                response, refusal = await _instead(response, too_much, request), too_much
         if isinstance(trail.authenticated, caller.AuthenticatedRequest):
             assert trail.route is not None, "a route says that a request needs a key"
             endpoint, credential_id = trail.route.number, trail.authenticated.key.credential_id
@@ -146,34 +156,15 @@ class Api:
             try:
                 self._services.spools.count(credential_id, endpoint, status, trail.took_s())
             except Refusal as uncounted:
-                await free(response)
-                response = _failed(uncounted, request)
+                self._unread.sent(request.protocol)
+                response = await _instead(response, uncounted, request)
             else:
                 if REQUESTS_COUNTED in trail.route.headers:
                     response.headers[REQUESTS_COUNTED] = "1"
             response.headers.update(trail.authenticated.headers)
-        if trail.route is None:
-            response.headers.update(cors.headers(unquote(request.rel_url.raw_path)))
-        else:
-            response.headers.update(_headers_of(trail.route))
-        await compression.apply(response, request.headers.get("Accept-Encoding"))
-        response = await self._unless_unread(response, trail, request)
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
             _close_after(response)  # the rest of the body would be read as the next request
         return self._finished(trail, response)
-
-    async def _unless_unread(self, response: web.Response, trail: Trail, request: web.BaseRequest) -> web.Response:
-        """The response, or a refusal with its headers if the caller has not read too many others."""
-        try:
-            if request.method != "HEAD":
-                self._unread.add(request.protocol, _key_of(trail, request), response)
-            return response
-        except Refusal as refusal:
-            await free(response)
-            refused = _failed(refusal, request)
-            for name in set(response.headers) - _OF_A_BODY:
-                refused.headers.setdefault(name, response.headers[name])
-            return refused
 
     def refuse_malformed(self, request: web.BaseRequest, refusal: Refusal) -> web.Response:
         """The answer to bytes that are not an HTTP request, or that can't be answered."""
@@ -505,6 +496,15 @@ def _failed(refusal: Refusal, request: web.BaseRequest) -> web.Response:
         status, body = shape.failure(refusal)
         return web.Response(status=status, body=body, headers=headers)
     return web.Response(status=refusal.status, body=answers.failure(refusal), headers=headers)
+
+
+async def _instead(response: web.Response, refusal: Refusal, request: web.BaseRequest) -> web.Response:
+    """The answer for a refusal, with the headers of a response that can't be sent and is freed."""
+    await free(response)
+    refused = _failed(refusal, request)
+    for name in set(response.headers) - _OF_A_BODY:
+        refused.headers.setdefault(name, response.headers[name])
+    return refused
 
 
 class _Deadlines:

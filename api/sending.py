@@ -89,23 +89,36 @@ class Unread:
         self._all_bytes = 0
 
     def add(self, connection: Any, caller: Hashable, response: web.Response) -> None:
-        """Register an answer that is about to be sent. Raises Refusal if too much of this caller, or of all, is unread.
+        """Register an answer that is about to be sent. A stream of unknown length limits its own time.
 
-        A stream of unknown length limits its own time.
+        If all together are too many, the oldest ones of the caller with the most are cut off. Raises Refusal if this
+        caller has that many, or more than its own share.
         """
         self.sent(connection)
         body = response.body
         size = len(body) if isinstance(body, bytes) else 0
         each = self._memory_bytes[caller] + size
-        if each > MOST_UNREAD_BYTES_EACH or self._all_bytes + size > MOST_UNREAD_BYTES:
+        if each > MOST_UNREAD_BYTES_EACH:
             raise errors.too_many_concurrent_requests("answers")
+        while self._all_bytes + size > MOST_UNREAD_BYTES:
+            if each > max(self._memory_bytes.values(), default=0):
+                raise errors.too_many_concurrent_requests("answers")
+            self._cut_off_oldest()
         if not isinstance(body, bytes | SentFile):
             return
         sent_bytes = body.size_bytes if isinstance(body, SentFile) else size
         within_s = _GRACE_S + sent_bytes / _SLOWEST_BYTES_S
-        self._memory_bytes[caller] = each
+        self._memory_bytes[caller] += size
         self._all_bytes += size
         self._answers[connection] = _Answer(caller, size, time.monotonic() + within_s, within_s)
+
+    def _cut_off_oldest(self) -> None:
+        """Cut off the oldest answer of the caller with the most bytes."""
+        most = max(self._memory_bytes, key=self._memory_bytes.__getitem__)
+        oldest = next(at for at, each in self._answers.items() if each.caller == most and each.memory_bytes)
+        self.sent(oldest)
+        log.warning("answer.made_room")
+        _abort(oldest.transport)
 
     def sent(self, connection: Any) -> None:
         """Forget the answer of a connection, if it has one."""
@@ -129,5 +142,9 @@ class Unread:
 
 def _cut_off(transport: asyncio.WriteTransport | None, within_s: float) -> None:
     log.warning("answer.not_read", within_s=round(within_s))
+    _abort(transport)
+
+
+def _abort(transport: asyncio.WriteTransport | None) -> None:
     if transport is not None:
         transport.abort()  # closing it would send the rest first

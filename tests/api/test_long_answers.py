@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from api import bodies, turns
+from api import bodies, sending, turns
 from api.bodies import MOST_BYTES, Writer
 from api.chain_servers import ChainServers
 from shared import database, packed
@@ -17,6 +17,7 @@ from shared.network import PREVIEW, Network
 from tests import long_answers
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
+from tests.api.test_blockfrost import spooled_statuses
 from tests.api.test_owners import unread
 from tests.long_answers import ASSETS, LONG
 from tests.patience import PATIENCE_S
@@ -153,6 +154,22 @@ async def test_an_answer_waits_for_a_file_without_holding_a_connection(
             assert not any(each.done() for each in waiting)
             holding.close()
         assert [(await each).status for each in waiting] == [200] * 4
+
+
+async def test_an_answer_that_is_refused_because_too_many_are_unread_counts_as_failed(
+    api: Client, key: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does its form below /blockfrost. It has the headers of any answer, and no others of the lost one."""
+    paths = "/v1/blocks/latest", f"{FACADE}/blocks/latest"
+    for path in paths:
+        assert (await api.get(path, key)).status == 200
+    monkeypatch.setattr(sending, "MOST_UNREAD_BYTES_EACH", 0)
+    for path in paths:
+        refused = await api.get(path, key)
+        assert (refused.status, refused.headers["Error-Code"]) == (503, "too_many_concurrent_requests")
+        assert {"RateLimit-Limit", "Vary", "X-Request-Id", "Retry-After"} <= refused.headers.keys()
+        assert "ETag" not in refused.headers
+    assert spooled_statuses(data_dir) == [200, 200, 503, 503]
 
 
 async def test_an_answer_of_a_server_that_is_behind_leaves_nothing_to_that_of_another(
