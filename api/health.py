@@ -19,6 +19,7 @@ from api.usage import spool_host
 from shared import network_state, schema, tasks
 from shared.network import by_name
 from shared.network_state import NetworkState
+from shared.phase import Phase
 
 log = structlog.get_logger()
 
@@ -114,7 +115,7 @@ def _faults(services: Services, found: Sequence[NetworkState]) -> Iterator[str]:
     """Why chain requests cannot be answered or counted; any of these makes /ready answer 503."""
     if services.spools.fault is not None:
         yield _NOT_COUNTED
-    if not any(each.phase == "live" for each in found):
+    if not any(each.phase is Phase.LIVE for each in found):
         yield "no network is available yet"
 
 

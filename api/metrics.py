@@ -33,6 +33,7 @@ from api.usage.backlog import Gauges
 from shared import gauges, sql
 from shared.network import by_name
 from shared.network_state import Comparison, NetworkState, RollbackDepth
+from shared.phase import Phase
 
 _NO_ROUTE = "none"
 _MEASURED_WITHIN_S = 6.0  # of the 10 s after which Prometheus gives up by default
@@ -173,7 +174,7 @@ class _ChainMetrics(Collector):
 _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (
     ("transactions", "Transactions indexed", lambda each: each.transactions),
     ("lag_slots", "Slots behind the node's tip", lambda each: each.lag_slots),
-    ("live", "1 once the index can be queried", lambda each: each.phase == "live"),
+    ("live", "1 once the index can be queried", lambda each: each.phase is Phase.LIVE),
     ("ready", "1 while the network is live, recent enough and not retired", lambda each: each.ready),
 )
 _OF_INDEXER: Sequence[tuple[str, str, gauges.Value]] = (

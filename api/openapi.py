@@ -255,6 +255,7 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
     """The OpenAPI document for a table of routes. `values` are example path parameters by name."""
     answered = [route.answer for route in routes if issubclass(_origin(route.answer), msgspec.Struct)]
     schemas, components = msgspec.json.schema_components([*answered, answers.Failure], ref_template=_REF)
+    enums = {_REF.format(name=name): {"enum": each["enum"]} for name, each in components.items() if "enum" in each}
     failure = schemas[-1]
     schema_of = dict(zip(map(repr, answered), schemas, strict=False))
     paths: dict[str, Json] = {}
@@ -279,7 +280,9 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
             "paths": paths,
             "x-errors": list(_errors()),
             "components": {
-                "schemas": {name: _component(schema) for name, schema in components.items()},
+                "schemas": {
+                    name: _component(schema, enums) for name, schema in components.items() if "enum" not in schema
+                },
                 "headers": {
                     name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in _HEADERS.items()
                 },
@@ -479,11 +482,11 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
     yield from (errors.database_not_available(), errors.too_slow())
 
 
-def _component(schema: Json) -> Json:
+def _component(schema: Json, enums: Mapping[str, Json]) -> Json:
     """The schema of an answer, as clients see it.
 
     Fields with a default are always present; only fields that may be unset are optional. Indented docstrings would
-    be shown as code.
+    be shown as code. Values of `enums` stand in the field, so that clients need no type of that name.
     """
     if "description" in schema:
         schema = schema | {"description": inspect.cleandoc(schema["description"])}
@@ -492,7 +495,8 @@ def _component(schema: Json) -> Json:
         return schema
     required = {*schema.get("required", ()), *(name for name, field in properties.items() if "default" in field)}
     shown = {
-        name: {key: value for key, value in field.items() if key != "default"} for name, field in properties.items()
+        name: enums.get(field.get("$ref", ""), {key: value for key, value in field.items() if key != "default"})
+        for name, field in properties.items()
     }
     return schema | {"properties": shown, "required": [name for name in shown if name in required]}
 

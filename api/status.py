@@ -14,6 +14,7 @@ from api.services import Services
 from shared import schema, sql
 from shared.network import Network, by_name
 from shared.network_state import Comparison, NetworkState
+from shared.phase import Phase
 from shared.version import VERSION
 
 _ANSWER_WITHIN_S = 3.0
@@ -99,9 +100,9 @@ def state_of(network: NetworkState) -> Word:
         return "down"
     if network.node in _OF_NODE:
         return _OF_NODE[network.node]
-    if network.phase == "empty":
+    if network.phase is Phase.EMPTY:
         return "empty"
-    if network.phase != "live" or network.node == "syncing":
+    if network.phase is not Phase.LIVE or network.node == "syncing":
         return "syncing"
     return "in_step" if network.ready else "behind"
 
@@ -130,7 +131,7 @@ async def _networks(services: Services) -> tuple[datetime, list[NetworkStatus]]:
 async def _status(
     services: Services, state: NetworkState, at: datetime, verified: "_Verification | None"
 ) -> NetworkStatus:
-    indexed = state.phase != "empty"
+    indexed = state.phase is not Phase.EMPTY
     return NetworkStatus(
         **msgspec.structs.asdict(state),
         state=state_of(state),

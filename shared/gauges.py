@@ -14,9 +14,9 @@ from shared.network_state import (
     Comparison,
     NetworkState,
     NodeState,
-    Phase,
     RollbackDepth,
 )
+from shared.phase import Phase
 
 Value = Callable[[NetworkState], float | None]
 """The value of a gauge; if it is unknown (None), the gauge is omitted."""
@@ -66,7 +66,7 @@ def gauges(prefix: str, kinds: Iterable[tuple[str, str, Value]], states: Sequenc
 
 def phases(prefix: str, states: Sequence[NetworkState]) -> Metric:
     """1 for the phase that each network is in, 0 for the others."""
-    return _states(f"{prefix}_phase", "1 for the current phase", "phase", get_args(Phase), states, lambda s: s.phase)
+    return _states(f"{prefix}_phase", "1 for the current phase", "phase", tuple(Phase), states, lambda s: s.phase)
 
 
 def node_states(prefix: str, states: Sequence[NetworkState]) -> Metric:

@@ -14,8 +14,8 @@ from shared import sql
 from shared.leader import LastHeartbeat
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
+from shared.phase import Phase
 
-Phase = Literal["empty", "bulk", "finishing", "live"]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 NodeState = Literal["followed", "syncing", "stalled", "lost", "unknown"]
 
@@ -138,7 +138,7 @@ class NetworkState(msgspec.Struct, frozen=True):
     @property
     def known(self) -> bool:
         """Whether the network has an index, or an indexer has led it."""
-        return self.phase != "empty" or self.indexer_version is not None
+        return self.phase is not Phase.EMPTY or self.indexer_version is not None
 
 
 async def index_state(db: sql.Connection) -> IndexState | None:
@@ -168,7 +168,7 @@ def of(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, rea
         network=network.name,
         network_id=network.network_id,
         retired=heartbeat.retired,
-        ready=of_index["phase"] == "live" and recent and not heartbeat.retired,
+        ready=of_index["phase"] is Phase.LIVE and recent and not heartbeat.retired,
         sync_progress=_progress(index, heartbeat),
         sync_left_s=_left_s(index, heartbeat),
         node=node,
@@ -227,10 +227,10 @@ def _index_reasons(state: NetworkState) -> Iterator[str]:
     if (state.lock_wait_s or 0) >= _LONG_LOCK_WAIT_S and state.lag_slots:
         waits = f"has waited {duration(state.lock_wait_s or 0)} for a lock that another session of the database holds"
         yield f"a commit of the indexer of {name} {waits}, and the node is {state.lag_blocks} blocks ahead"
-    if state.phase == "empty":
+    if state.phase is Phase.EMPTY:
         unwanted = f" (if it never should be: python -m api networks retire {name})"
         yield f"nothing is indexed for {name} yet{unwanted if state.known and not state.indexer_running else ''}"
-    elif state.phase != "live":
+    elif state.phase is not Phase.LIVE:
         yield f"{name} is syncing{_how_far(state)}"
     elif not state.ready:
         catching_up = _how_far(state) if state.node == "followed" else ""
@@ -254,11 +254,11 @@ def is_at_tip(node_block_no: int, block_no: int) -> bool:
 
 def _how_far(state: NetworkState) -> str:
     """The progress of a sync, and when it will be done."""
-    if state.phase == "finishing":
+    if state.phase is Phase.FINISHING:
         return ": all blocks are read, and the indexes are being built"
     if state.sync_progress is None:
         return ""
-    then = ", then indexes are built" if state.phase == "bulk" else ""
+    then = ", then indexes are built" if state.phase is Phase.BULK else ""
     left = "" if state.sync_left_s is None else f", about {duration(state.sync_left_s)} left{then}"
     return f": {state.sync_progress:.1%} of the blocks{left}"
 
@@ -283,8 +283,9 @@ def _rounded(seconds: float | None) -> int | None:
 
 def _of_index(network: Network, index: IndexState, heartbeat: LastHeartbeat) -> dict[str, Any]:
     """The fields of a NetworkState about the index."""
+    phase = Phase(index.phase)
     return {
-        "phase": "finishing" if index.phase == "bulk" and heartbeat.alive and heartbeat.finishing else index.phase,
+        "phase": Phase.FINISHING if phase is Phase.BULK and heartbeat.alive and heartbeat.finishing else phase,
         "slot_no": index.slot_no,
         "block_no": index.block_no,
         "block_time": network.slot_time(index.slot_no),
@@ -301,7 +302,7 @@ def _of_index(network: Network, index: IndexState, heartbeat: LastHeartbeat) -> 
 
 
 _NOTHING_INDEXED: dict[str, Any] = {
-    "phase": "empty",
+    "phase": Phase.EMPTY,
     "slot_no": None,
     "block_no": None,
     "block_time": None,

@@ -21,6 +21,7 @@ from shared import sql
 from shared.ledger import StakeNo
 from shared.network import Network
 from shared.network_state import Comparison, Difference
+from shared.phase import Phase
 
 MOST_NAMED = 5
 """The most differences of one kind that are named."""
@@ -131,7 +132,7 @@ async def ask_node(subject: Subject, node: Ogmios, at: At, keys: list[Any]) -> d
 async def at_tip(db: asyncpg.Connection, network: Network, sample: float = 100.0) -> At | None:
     """The open snapshot of the index at its tip; None unless the index is live."""
     index, state = await position.read(db), await _state.one(db)
-    if index is None or index.phase != "live":
+    if index is None or index.phase != Phase.LIVE:
         return None
     assert state is not None, "always one row"
     epoch_no = network.epoch_of(index.slot_no)

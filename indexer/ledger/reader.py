@@ -32,6 +32,7 @@ from indexer.store import epochs, position, votes
 from shared import address, database, packed, schema, sql
 from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id_of
 from shared.network import POOL_DEPOSIT, Network
+from shared.phase import Phase
 
 log = structlog.get_logger()
 
@@ -75,7 +76,7 @@ class LedgerReader:
     async def _step(self, node: Ogmios, db: asyncpg.Connection) -> bool:
         """Read the next batch at our tip; False if there is nothing to read now."""
         index = await position.read(db)
-        if index is None or index.phase != "live":
+        if index is None or index.phase != Phase.LIVE:
             return False
         state, due = await _state.one(db), await _due.all(db, BATCH_ACCOUNTS)
         epoch_no = self._network.epoch_of(index.slot_no)

@@ -17,6 +17,7 @@ from indexer.rows.staking import Staking
 from indexer.store import attachments, balances, epochs, eras, moves, references, supplies, votes
 from indexer.store.moves import Moves
 from shared import schema, sql
+from shared.phase import Phase
 
 
 async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, node_tip: frames.NodePoint) -> None:
@@ -38,7 +39,7 @@ async def add(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> Mo
     delegators = await epochs.change_rewards(db, rows.staking, rows.tip.slot_no)
     # NOTE: an era begins with an epoch, so never in a commit that undoes other blocks, whose outputs are not moved yet.
     dropped = await eras.drop_outputs(db) if rows.era_starts else []
-    await _advance(db, rows, "live")
+    await _advance(db, rows, Phase.LIVE)
     return Moves(
         amounts=rows.amounts,
         entries=entries,
@@ -61,7 +62,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
         await references.spend(db, rows.reference_outputs)
         await epochs.add_blocks(db, rows)
         await epochs.change_delegations(db, rows.staking)
-        await _advance(db, rows, "bulk")
+        await _advance(db, rows, Phase.BULK)
 
 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> None:
@@ -119,7 +120,7 @@ async def _skip_fsync_far_from_tip(db: asyncpg.Connection, node_tip: frames.Node
         await db.execute("SET LOCAL synchronous_commit = off")
 
 
-async def _advance(db: asyncpg.Connection, rows: Rows, phase: str) -> None:
+async def _advance(db: asyncpg.Connection, rows: Rows, phase: Phase) -> None:
     tip = rows.tip
     txs = len(rows.txs)
     await _move_tip.run(db, tip.slot_no, rows.tip_block_no, tip.block_hash, rows.first_block_no, txs, phase)

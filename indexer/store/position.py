@@ -4,6 +4,7 @@ import msgspec
 
 from shared import ledger, sql
 from shared.ledger import Point
+from shared.phase import Phase
 
 
 class IndexPosition(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class IndexPosition(msgspec.Struct, frozen=True):
     @property
     def is_bulk(self) -> bool:
         """Whether histories and amounts are staged."""
-        return self.phase == "bulk"
+        return self.phase == Phase.BULK
 
 
 class OurBlock(msgspec.Struct, frozen=True):

@@ -28,12 +28,12 @@ from indexer.store import position
 from indexer.sync import batches, block_source, leading, phase, session
 from indexer.sync.batches import Batch
 from indexer.sync.continuity import NotFollowing
-from indexer.sync.phase import Phase
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeBehind, NodeSession, OutdatedSession, RollbackTooDeep
 from shared import database, leader, lifecycle, schema, tasks
 from shared.network import Network
+from shared.phase import Phase
 from shared.settings import masked
 
 log = structlog.get_logger()

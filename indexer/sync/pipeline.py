@@ -29,11 +29,11 @@ from indexer.store.undone import Undone
 from indexer.sync import phase
 from indexer.sync.batches import Batch
 from indexer.sync.continuity import LastBlock, NotFollowing, followed_by, last_of
-from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession, OutdatedSession, check_depth
 from shared import lifecycle
 from shared.ledger import Point, tx_id_of
+from shared.phase import Phase
 
 Arrived = Callable[[Callable[[PackedBlock], bool]], Awaitable[list[PackedBlock]]]
 """Takes the blocks that have arrived, up to one that is not wanted, as Incoming.arrived does."""

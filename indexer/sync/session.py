@@ -13,10 +13,10 @@ from indexer.ogmios import frames
 from indexer.rows.value_check import Deposits
 from indexer.store import beginning, finish_bulk, position
 from indexer.sync import phase
-from indexer.sync.phase import Phase
 from shared import lifecycle
 from shared.ledger import SECURITY_PARAMETER, Point
 from shared.network import Network
+from shared.phase import Phase
 
 log = structlog.get_logger()
 

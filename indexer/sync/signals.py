@@ -17,9 +17,9 @@ from prometheus_client.registry import Collector
 
 from indexer.ogmios import frames
 from indexer.store.position import IndexPosition
-from indexer.sync.phase import Phase
 from shared import gauges, leader, network_state
 from shared.network import Network
+from shared.phase import Phase
 
 _PREFIX = "ledgerline_indexer"
 _blocks = Counter("ledgerline_indexer_blocks", "Blocks committed", ["network"])
@@ -142,7 +142,7 @@ class Signals:
             lock_wait_s=None,
             now=now,
         )
-        phase = "live" if self._phase is Phase.LIVE else "bulk"
+        phase = Phase.LIVE if self._phase is Phase.LIVE else Phase.BULK
         index = None if tip is None else network_state.IndexState(phase, tip.slot_no, tip.block_no)
         # NOTE: without an age limit, since none of these metrics says whether the node has stalled.
         return network_state.of(self.network, index, heartbeat, math.inf)

@@ -11,6 +11,7 @@ from rich.table import Table
 from shared import leader, network_state, sql
 from shared.network import Network
 from shared.network_state import IndexState, NetworkState
+from shared.phase import Phase
 
 IN_STEP, DOWN, SYNCING = 0, 1, 2
 """Exit statuses of the command."""
@@ -73,10 +74,10 @@ async def of(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> di
 
 def exit_status(state: NetworkState, ready_lag_s: float) -> int:
     """IN_STEP with the node; SYNCING if the index is further behind it than `ready_lag_s`; DOWN if nothing moves."""
-    if not state.indexer_running or state.phase == "empty" or state.node in ("lost", "stalled"):
+    if not state.indexer_running or state.phase is Phase.EMPTY or state.node in ("lost", "stalled"):
         return DOWN
     # NOTE: until the first heartbeat after the node has reported its tip, the lag is unknown, and probably small.
-    in_step = state.phase == "live" and (state.lag_s is None or state.lag_s <= ready_lag_s)
+    in_step = state.phase is Phase.LIVE and (state.lag_s is None or state.lag_s <= ready_lag_s)
     return IN_STEP if in_step else SYNCING
 
 

@@ -45,6 +45,7 @@ from indexer.verify.readers import Readers, in_processes, parts_of
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference, NotComplete, Progress
 from shared import address, sql
 from shared.network import Network
+from shared.phase import Phase
 
 
 async def verify(
@@ -78,7 +79,7 @@ async def _live_position(db: asyncpg.Connection, network: Network) -> IndexPosit
         if not wrong:
             raise
         raise NotComplete(f"{network.name} has no tip that can be read: schema: {wrong[0]}") from unreadable
-    if index is None or index.phase != "live":
+    if index is None or index.phase != Phase.LIVE:
         state = ": nothing is indexed yet" if index is None else " is in bulk"
         raise NotComplete(f"{network.name}{state}")
     return index
