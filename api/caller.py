@@ -28,7 +28,7 @@ from api.turns import FairPool
 from api.valkey import ValkeyClient
 from shared import lifecycle, network, schema, sql
 from shared.network import Network
-from shared.settings import IPNetwork
+from shared.setting_forms import IPNetwork
 
 log = structlog.get_logger()
 

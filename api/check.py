@@ -12,7 +12,8 @@ from api.registry import NO_ENTRY_STATUSES
 from shared import redis_url, trials
 from shared.network import Network, by_name
 from shared.servers import Servers
-from shared.settings import Settings, masked
+from shared.setting_forms import masked
+from shared.settings import Settings
 from shared.trials import Trial
 
 _NO_SUBJECT = "00" * 28

@@ -47,6 +47,7 @@ from shared.command import EmbeddedOption, VersionOption, name_database
 from shared.copies import CopyRefused
 from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
 from shared.network import Network, by_name
+from shared.setting_forms import masked
 
 commands = typer.Typer(
     no_args_is_help=True,
@@ -345,7 +346,7 @@ async def _connect(url: str) -> ogmios.Ogmios:
     try:
         return await ogmios.connect(url)
     except (OSError, aiohttp.ClientError) as cause:
-        raise _CommandFailed(f"can't connect to Ogmios at {settings.masked(url)}: {cause}") from cause
+        raise _CommandFailed(f"can't connect to Ogmios at {masked(url)}: {cause}") from cause
 
 
 def _percent(text: str) -> float:
@@ -505,8 +506,8 @@ def _ogmios_url(chosen: settings.Settings, network: Network, option: str | None)
     if option is None:
         url = chosen.ogmios_urls.get(network.name)
         if url is None:
-            variable = f"OGMIOS_URL_{network.name.upper()}"
-            raise typer.Exit(lifecycle.fail(f"{variable} is unset, expected {settings.OGMIOS_URL} (or --ogmios-url)"))
+            variable, form, _ = settings.OGMIOS_URLS[network.name]
+            raise typer.Exit(lifecycle.fail(f"{variable} is unset, expected {form.expected} (or --ogmios-url)"))
         return url
     try:
         return settings.ogmios_url("--ogmios-url", option)

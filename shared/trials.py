@@ -16,7 +16,8 @@ import typer
 
 from shared import database, schema, sql
 from shared.network import NETWORKS, Network
-from shared.settings import Settings, effective, masked
+from shared.setting_forms import masked
+from shared.settings import Settings, effective
 from shared.version import VERSION
 
 WITHIN_S = 10.0

@@ -34,7 +34,7 @@ from indexer.sync.session import NodeBehind, NodeSession, OutdatedSession, Rollb
 from shared import database, leader, lifecycle, schema, tasks
 from shared.network import Network
 from shared.phase import Phase
-from shared.settings import masked
+from shared.setting_forms import masked
 
 log = structlog.get_logger()
 

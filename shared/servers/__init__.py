@@ -20,7 +20,8 @@ from shared import lifecycle, tasks
 from shared.servers.embedded import Server
 from shared.servers.os_account import give_to_folder_owner
 from shared.servers.supervisor import SERVERS, supervisor_lock, users_lock
-from shared.settings import Settings, masked
+from shared.setting_forms import masked
+from shared.settings import Settings
 
 log = structlog.get_logger()
 

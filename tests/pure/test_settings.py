@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared import hosts, settings
+from shared import hosts, setting_forms, settings
 from shared.settings import SettingsError
 
 SECONDS = "seconds in decimal digits, more than 0 and less than 1000000000"
@@ -62,7 +62,7 @@ def test_an_address_of_several_hosts_is_accepted_and_shown_without_its_password(
     assert hosts.each(url) == each
     assert found.read_database_urls == (*each, "postgres://r/db")
     assert found.replica_lag_s == 2.5
-    assert settings.masked(url) == "'postgresql://u:***@h1:5432,h2:5433,h3/db?***'"
+    assert setting_forms.masked(url) == "'postgresql://u:***@h1:5432,h2:5433,h3/db?***'"
 
 
 def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_no_part_of_a_password_is_shown(name: str, address: str) -> None:
 
 
 def test_an_address_is_shown_without_its_password() -> None:
-    assert settings.masked("mysql://user:hush@host:1/db?x=y") == "'mysql://user:***@host:1/db?***'"
+    assert setting_forms.masked("mysql://user:hush@host:1/db?x=y") == "'mysql://user:***@host:1/db?***'"
 
 
 def test_settings_do_not_show_their_secrets() -> None:
