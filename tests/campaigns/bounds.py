@@ -11,7 +11,6 @@ import asyncio
 import json
 import random
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ import msgspec
 import psutil
 import typer
 
-from shared import database, log, schema, servers, settings
+from shared import database, schema, servers, settings
 from shared.network import PREVIEW
 from tests import long_answers
 from tests.campaigns import world as worlds
@@ -220,12 +219,9 @@ async def until_answered(port: int) -> None:
 
 def main(minutes: Annotated[float, typer.Option(min=0.05, help="Length of the load.")] = 10) -> None:
     """Load one worker from two keys; exit status 1 if a bound does not hold."""
-    log.configure("error", "console")
-    with worlds.own_folder("bounds") as folder:
-        if not asyncio.run(run(folder, minutes)):
-            print(f"A bound does not hold. The log of the API is in {folder}.")
-            sys.exit(1)
-    print("Every bound holds.")
+    worlds.run_in_own_folder(
+        "bounds", lambda folder: asyncio.run(run(folder, minutes)), "Every bound holds.", "A bound does not hold."
+    )
 
 
 if __name__ == "__main__":

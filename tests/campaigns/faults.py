@@ -11,8 +11,6 @@ if the service does not recover. The same seed gives the same faults in the same
 """
 
 import asyncio
-import os
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +21,6 @@ import asyncpg
 import typer
 import uvloop
 
-from shared import log
 from tests.campaigns import world as worlds
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.fault_kinds import FAULTS, fill_disk
@@ -142,16 +139,14 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of their choice and order.")] = 1,
 ) -> None:
     """Play a campaign of random faults; if there are errors, prints them and exits with status 1."""
-    log.configure("error", "console")
-    print(f"seed {seed}, {faults} faults", flush=True)
-    with worlds.own_folder("faults") as folder:
+
+    def holds(folder: Path) -> bool:
         wrong = uvloop.run(run(folder, faults, seed))
-        if wrong:
-            print(f"\n{len(wrong)} errors with seed {seed}:", *wrong, sep="\n  ")
-            print(f"The logs are in {folder}.")
-            sys.stdout.flush()
-            os._exit(1)  # the folder stays
-    print("No errors.")
+        print("", *wrong, sep="\n  ")
+        return not wrong
+
+    print(f"seed {seed}, {faults} faults", flush=True)
+    worlds.run_in_own_folder("faults", holds, "No errors.", f"There are errors with seed {seed}.")
 
 
 if __name__ == "__main__":

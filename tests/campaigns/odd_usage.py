@@ -10,10 +10,8 @@ At the end, each answered request must be counted once, in a minute of the campa
 """
 
 import asyncio
-import os
 import signal
 import statistics
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -28,7 +26,6 @@ import typer
 import uvloop
 
 from api import verify_usage
-from shared import log
 from tests.campaigns import world as worlds
 from tests.campaigns.load import Load, paths_of
 from tests.campaigns.partner import new_partner
@@ -198,13 +195,12 @@ def main(
     rate: Annotated[float, typer.Option(min=1, help="Requests per second.")] = 100,
 ) -> None:
     """Run the service while the database or a clock is odd; exit status 1 if usage is wrong or not cheap."""
-    log.configure("error", "console")
-    with worlds.own_folder("odd-usage") as folder:
-        if not uvloop.run(run(folder, minutes, rate)):
-            print(f"Something is wrong. The logs are in {folder}.")
-            sys.stdout.flush()
-            os._exit(1)  # the folder stays
-    print("Usage stayed exact and cheap.")
+    worlds.run_in_own_folder(
+        "odd-usage",
+        lambda folder: uvloop.run(run(folder, minutes, rate)),
+        "Usage stayed exact and cheap.",
+        "Something is wrong.",
+    )
 
 
 if __name__ == "__main__":

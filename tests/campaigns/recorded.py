@@ -20,8 +20,6 @@ import asyncio
 import gc
 import json
 import multiprocessing
-import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -38,7 +36,7 @@ import typer
 
 from devnet.blocks import Block, Genesis, Recorded, read_genesis
 from devnet.networks import BY_NAME
-from shared import log, schema, servers, settings
+from shared import schema, servers, settings
 from tests.campaigns import world as worlds
 from tests.chain import answers, answers_owners, reordered
 from tests.chain.harness import Caller, Json, Ledgerline, Node, Process, issue_keys, recorded
@@ -351,14 +349,12 @@ def main(
     ] = 1,
 ) -> None:
     """Compare every answer about a recorded chain with the model's; exit status 1 if one differs."""
-    log.configure("error", "console")
-    with worlds.own_folder("recorded") as folder:
-        wrong = run(folder, chain, seed, processes, one_in)
-        if wrong:
-            print(f"{len(wrong)} differences. The logs are in {folder}.")
-            sys.stdout.flush()
-            os._exit(1)  # the folder stays
-    print("Every answer is the model's.")
+    worlds.run_in_own_folder(
+        "recorded",
+        lambda folder: not run(folder, chain, seed, processes, one_in),
+        "Every answer is the model's.",
+        "There are differences.",
+    )
 
 
 if __name__ == "__main__":

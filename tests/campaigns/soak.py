@@ -13,9 +13,7 @@ open sessions when they need them, up to a limit. A session that was opened late
 """
 
 import asyncio
-import os
 import statistics
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,7 +26,6 @@ import psutil
 import typer
 import uvloop
 
-from shared import log
 from shared.servers.embedded import Postgres, Valkey
 from tests.campaigns import world as worlds
 from tests.campaigns.load import Load, paths_of
@@ -197,13 +194,12 @@ def main(
     rate: Annotated[float, typer.Option(min=1, help="Requests per second.")] = 200,
 ) -> None:
     """Run the service at the tip under load; exit status 1 if anything grows."""
-    log.configure("error", "console")
-    with worlds.own_folder("soak") as folder:
-        if not uvloop.run(run(folder, minutes, rate)):
-            print(f"Something grew, broke, or fell behind. The logs are in {folder}.")
-            sys.stdout.flush()
-            os._exit(1)  # the folder stays
-    print("Everything stayed flat.")
+    worlds.run_in_own_folder(
+        "soak",
+        lambda folder: uvloop.run(run(folder, minutes, rate)),
+        "Everything stayed flat.",
+        "Something grew, broke, or fell behind.",
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,7 +20,7 @@ import asyncpg
 import psutil
 
 from devnet.generator import Generated, options_of
-from shared import servers, settings
+from shared import log, servers, settings
 from shared.servers.embedded import Postgres, Valkey
 from tests.chain.harness import Node, Process
 from tests.ports import free_port
@@ -239,9 +240,19 @@ async def until(what: str, holds: Callable[[], Any], within_s: float) -> float:
     return time.monotonic() - began
 
 
+def run_in_own_folder(name: str, holds: Callable[[Path], bool], passed: str, failed: str) -> None:
+    """Run a campaign in a folder of its own, and print one of two sentences; exit status 1 if it does not hold."""
+    log.configure("error", "console")
+    with own_folder(name) as folder:
+        if not holds(folder):
+            print(f"{failed} The logs are in {folder}.")
+            sys.exit(1)
+    print(passed)
+
+
 @contextmanager
 def own_folder(name: str) -> Iterator[Path]:
-    """A new folder for everything that a campaign writes. It is kept if the campaign fails."""
+    """A new folder for everything that a campaign writes. It is kept if the block raises, as `sys.exit` does."""
     folder = Path(tempfile.mkdtemp(prefix=f"ledgerline-{name}-"))
     folder.chmod(0o755)  # the account that runs the servers for root must reach it
     yield folder
