@@ -16,7 +16,7 @@ SETS = 40
 """Of ASSETS assets each: an API process keeps the names of fewer."""
 
 _ORDINARY_TRANSACTIONS = 200
-_HOLDING_TRANSACTIONS, _OUTPUTS = 170, 3
+HOLDING_TRANSACTIONS, _OUTPUTS = 170, 3
 _POLICY = b"\3" * 28
 
 
@@ -39,7 +39,7 @@ async def fill(db: asyncpg.Connection, long_ones: int, inputs: int = INPUTS, ass
     plain = packed.pack_output(AddressNo(2), 2_000_000, {AssetNo(7): 3})
     ordinary = packed.pack_inputs([packed.pack_input(packed.output_key(hash_at(place), 0), plain) for place in (1, 2)])
     rows = [(packed.pack_inputs(spent), paid, 1)] * long_ones
-    rows += [(packed.pack_inputs([]), held, 1)] * _HOLDING_TRANSACTIONS
+    rows += [(packed.pack_inputs([]), held, 1)] * HOLDING_TRANSACTIONS
     rows += [(ordinary, packed.pack_outputs(0, [plain, plain]), 2)] * _ORDINARY_TRANSACTIONS
     await db.execute("INSERT INTO policy (policy_no, policy_id) VALUES (1, $1)", _POLICY)
     await db.execute(
@@ -67,7 +67,7 @@ async def fill(db: asyncpg.Connection, long_ones: int, inputs: int = INPUTS, ass
     )
     await db.executemany(
         "INSERT INTO utxo (tx_id, lovelace, address_no, output_index) VALUES ($1, 2000000, 1, $2)",
-        [(tx_id_of(1, long_ones + n), index) for n in range(_HOLDING_TRANSACTIONS) for index in range(_OUTPUTS)],
+        [(tx_id_of(1, long_ones + n), index) for n in range(HOLDING_TRANSACTIONS) for index in range(_OUTPUTS)],
     )
     await db.execute(
         "INSERT INTO tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"

@@ -39,6 +39,7 @@ ORDINARY_PAGE = f"/v1/tx/address/{ORDINARY}?limit=20"
 WHOLE_PAGE = f"/v1/tx/address/{LONG}?limit=1&offset=170"
 """A page of the first key: one transaction of 14 MB."""
 
+BULK = "/v1/bulk/transactions"
 _FACADE = "/blockfrost/api/v0"
 _ASK_EVERY_S = 0.02
 _UNREAD_S = 3.0
@@ -95,8 +96,8 @@ def requests() -> list[Request]:
     found = [Request("GET", path, encoding=encoding) for path in paths for encoding in ("identity", "gzip", "zstd")]
     found += [Request("GET", path, is_read=False) for path in paths]
     found += [Request("HEAD", path) for path in paths]
-    found += [Request("POST", "/v1/bulk/transactions", ids, encoding="gzip") for ids in bulk]
-    found.append(Request("POST", "/v1/bulk/transactions", hashes[:1], junk_bytes=1_000_000))
+    found += [Request("POST", BULK, ids, encoding="gzip") for ids in bulk]
+    found.append(Request("POST", BULK, hashes[:1], junk_bytes=1_000_000))
     return found + [Request("GET", f"/v1/tx/address/{ORDINARY}?limit=100", encoding="gzip")] * len(found)
 
 
@@ -108,31 +109,45 @@ def load(port: int, key: str, seconds: float, seed: int) -> dict[str, int]:
 async def _load(port: int, key: str, seconds: float, seed: int) -> dict[str, int]:
     statuses: Counter[str] = Counter()
     chance, kinds, ends = random.Random(seed), requests(), time.monotonic() + seconds
-    timeout = aiohttp.ClientTimeout(total=60)
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(timeout=timeout, connector=connector, auto_decompress=False) as session:
+    async with _session() as session:
 
         async def ask() -> None:
             while time.monotonic() < ends:
-                request = chance.choice(kinds)
-                headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": request.encoding}
-                junk = "[" + "{}," * (request.junk_bytes // 3) + "{}]"
-                body = f'{{"ids": {json.dumps(list(request.ids))}, "junk": {junk}}}' if request.ids else None
-                url = f"http://127.0.0.1:{port}{request.path}"
-                try:
-                    async with session.request(request.method, url, data=body, headers=headers) as answer:
-                        statuses[str(answer.status)] += 1
-                        if request.is_read:
-                            async for _ in answer.content.iter_chunked(1 << 16):
-                                pass
-                        else:
-                            await asyncio.sleep(max(0.0, min(_UNREAD_S, ends - time.monotonic())))
-                            answer.close()
-                except (aiohttp.ClientError, TimeoutError) as cause:
-                    statuses[type(cause).__name__] += 1
+                unread_s = max(0.0, min(_UNREAD_S, ends - time.monotonic()))
+                statuses[await _asked(session, port, key, chance.choice(kinds), unread_s)] += 1
 
         await asyncio.gather(*(ask() for _ in range(PARALLEL)))
     return dict(statuses)
+
+
+async def at_once(port: int, key: str, kinds: Sequence[Request]) -> list[str]:
+    """The statuses of requests that are sent at the same time."""
+    async with _session() as session:
+        return await asyncio.gather(*(_asked(session, port, key, each, _UNREAD_S) for each in kinds))
+
+
+def _session() -> aiohttp.ClientSession:
+    timeout, connector = aiohttp.ClientTimeout(total=60), aiohttp.TCPConnector(limit=0)
+    return aiohttp.ClientSession(timeout=timeout, connector=connector, auto_decompress=False)
+
+
+async def _asked(session: aiohttp.ClientSession, port: int, key: str, request: Request, unread_s: float) -> str:
+    """The status of a request, or the name of an error. One that is not read is closed after `unread_s`."""
+    headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": request.encoding}
+    junk = "[" + "{}," * (request.junk_bytes // 3) + "{}]"
+    body = f'{{"ids": {json.dumps(list(request.ids))}, "junk": {junk}}}' if request.ids else None
+    url = f"http://127.0.0.1:{port}{request.path}"
+    try:
+        async with session.request(request.method, url, data=body, headers=headers) as answer:
+            if request.is_read:
+                async for _ in answer.content.iter_chunked(1 << 16):
+                    pass
+            else:
+                await asyncio.sleep(unread_s)
+                answer.close()
+            return str(answer.status)
+    except (aiohttp.ClientError, TimeoutError) as cause:
+        return type(cause).__name__
 
 
 async def timed(session: aiohttp.ClientSession, port: int, key: str, path: str) -> float:
