@@ -15,8 +15,8 @@ from prometheus_client import multiprocess as prometheus
 from prometheus_client import values
 
 from api import metrics_folder, services
-from api.app import Api
 from api.routes import EVERY_ROUTE
+from api.server.app import Api
 from api.usage import queue
 from shared import lifecycle, tasks
 from shared import log as logs

@@ -35,7 +35,7 @@ class Options(TypedDict, total=False):
     `sorted_by` says for /openapi.json what `order` sorts by. `set_by` names, for fields that the route ignores, the
     endpoints that change them. A handler of other `media_types` than JSON returns the whole response. In the
     `raw_media_type`, the body may be the bare value of its only field. `headers` names those that only some routes
-    send; `api/app.py` sends REQUESTS_COUNTED if it is among them.
+    send; `api/server/app.py` sends REQUESTS_COUNTED if it is among them.
     """
 
     sorted_by: str

@@ -20,9 +20,11 @@ import asyncpg
 import msgspec
 import pycardano
 
-from api import app, bodies, turns, worker
+from api import bodies, turns, worker
 from api.restrictions import SCOPES
 from api.route import JSON
+from api.server import body as request_body
+from api.server import deadlines
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from devnet import faucet, networks, parameters
@@ -502,7 +504,7 @@ async def _ask_wrongly(asking: Recorder, partner: str, key: str) -> None:
         await asking.refused(code, operation, request, partner, body)
     create = "create_user", f"POST {users}", partner
     await asking.refused("invalid_json_body", *create, data=b"[]")
-    await asking.refused("body_too_large", *create, data=b" " * (app.LARGEST_BODY + 1))
+    await asking.refused("body_too_large", *create, data=b" " * (request_body.LARGEST_BODY + 1))
     await asking.refused("malformed_request", *create, data=b"{}", headers={"Content-Encoding": "br"})
     await asking.refused("expectation_failed", *create, data=b"{}", headers={"Expect": "an answer"})
     never = asyncio.Event()
@@ -511,7 +513,7 @@ async def _ask_wrongly(asking: Recorder, partner: str, key: str) -> None:
         yield b"{"
         await never.wait()
 
-    with patch.object(app, "_SEND_BODY_WITHIN_S", 0.1):
+    with patch.object(request_body, "_SEND_WITHIN_S", 0.1):
         await asking.refused("request_timeout", *create, data=stalled())
     with patch.object(os, "pwrite", side_effect=OSError("the disk is full")):
         await asking.refused("usage_not_recorded", "get_own_key", "GET /v1/key", key)
@@ -526,7 +528,7 @@ async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subje
     users = "GET /v1/admin/users"
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
-        with patch.object(app, "LONGEST_REQUEST_S", 0.5):
+        with patch.object(deadlines, "LONGEST_REQUEST_S", 0.5):
             await asking.refused("too_slow", "list_users", users, partner)
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")

@@ -13,11 +13,11 @@ from yarl import URL
 
 from api import services
 from api.answers import CONTENT_TYPE
-from api.app import Api
 from api.errors import Refusal
 from api.openapi import refusals_of
 from api.route import Router
 from api.routes import EVERY_ROUTE
+from api.server.app import Api
 from shared.servers import Servers
 from shared.settings import read
 

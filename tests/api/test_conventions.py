@@ -9,10 +9,11 @@ import aiohttp
 import asyncpg
 import pytest
 
-from api import compression, cors, error_reference
+from api import compression, error_reference
 from api.blockfrost.shape import ROOT
 from api.openapi import document
 from api.routes import ROUTES
+from api.server import cors
 from api.usage import disk
 from tests.api.chains import Chain
 from tests.api.client import Client

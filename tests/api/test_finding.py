@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api import ignored
 from api.parameters import Field, fields_of
 from api.routes import ROUTES
+from api.server import ignored
 from tests.api.client import Client
 from tests.api.partners import CHAIN_PATH, Partner
 

@@ -8,8 +8,9 @@ import zlib
 import asyncpg
 import pytest
 
-from api import app
 from api.answers import CONTENT_TYPE
+from api.server import body as request_body
+from api.server import deadlines
 from shared import database
 from shared.network import PREVIEW
 from tests.api.chains import Chain
@@ -138,7 +139,7 @@ async def test_a_client_that_goes_away_in_the_middle_of_a_body_is_no_outage_of_t
 
 
 async def test_a_body_that_does_not_arrive_is_refused_in_time(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_SEND_BODY_WITHIN_S", 0.3)
+    monkeypatch.setattr(request_body, "_SEND_WITHIN_S", 0.3)
     answer = await api.raw(post(b"Content-Length: 20\r\n", b'{"entity'))
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert answer.endswith(b'{"success":false,"error":"Request timeout"}')
@@ -273,7 +274,7 @@ async def test_requests_do_not_wait_for_locks_of_the_indexer(
 async def test_a_slow_request_is_cancelled_and_the_next_one_is_not(
     api: Client, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "LONGEST_REQUEST_S", 0.3)
+    monkeypatch.setattr(deadlines, "LONGEST_REQUEST_S", 0.3)
     path = "/v1/admin/admin-keys"
     async with asyncio.timeout(25), db.transaction():  # less than without the patch
         await db.execute("LOCK TABLE partner.admin_key")

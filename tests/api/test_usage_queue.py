@@ -129,7 +129,7 @@ async def test_usage_does_not_wait_for_a_slow_pruning(
 async def test_a_background_task_that_fails_is_named_by_ready_and_metrics(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.app._LOOK_EVERY_S", "the pause fails")
+    monkeypatch.setattr("api.server.deadlines._LOOK_EVERY_S", "the pause fails")
     async with asyncio.timeout(PATIENCE_S):
         while "the background task deadlines fails" not in (await api.get("/ready")).error:
             await asyncio.sleep(0.1)

@@ -1,6 +1,6 @@
 """The memory of URLs that an API process has parsed."""
 
-from api.app import remembering
+from api.server.app import remembering
 
 
 def test_repeated_urls_are_parsed_once_unless_they_are_long() -> None:

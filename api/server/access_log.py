@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from api.caller import AdminKey, AuthenticatedRequest
-from api.trail import Trail
+from api.server.trail import Trail
 from shared.log import is_json
 from shared.settings import Settings
 

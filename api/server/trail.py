@@ -1,7 +1,7 @@
 """The facts of one request, collected while it is being answered, for the metrics and the access log."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -16,6 +16,7 @@ class Trail(msgspec.Struct):
 
     started_s: float  # on the performance counter
     method: str
+    remote: str | None  # the address of the connection's other end
     request_id: str
     traceparent: str | None
     route: Route | None = None
@@ -29,12 +30,21 @@ class Trail(msgspec.Struct):
         trail = cls(
             time.perf_counter(),
             request.method,
+            request.remote,
             request_id.of(headers.get("X-Request-Id")),
             request_id.trace_of(headers.get("traceparent")),
         )
         logs.request_id.set(trail.request_id)
         request_id.traceparent.set(trail.traceparent)
         return trail
+
+    @property
+    def whose(self) -> Hashable:
+        """Whose turns and shares the request uses: its credential's, its admin key's, or those of its address."""
+        who = self.authenticated
+        if isinstance(who, caller.AdminKey):
+            return who.id
+        return self.remote if who is None else who.key.credential_id
 
     def took_s(self) -> float:
         """The time since the request's head arrived."""

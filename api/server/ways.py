@@ -1,0 +1,186 @@
+"""The ways in which requests are run. Each route has one, chosen at start by the kind of ask that its handler takes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from api import caching, caller, idempotency, restrictions
+from api.answers import Unchanged
+from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
+from api.blockfrost import shape
+from api.bodies import NoFileYet
+from api.caller import AdminKey, ApiKey, AuthenticatedRequest
+from api.chain import tip
+from api.chain_servers import ChainServer
+from api.parameters import Body, Question
+from api.restrictions import Call
+from api.route import Route
+from api.server.body import Bodies
+from api.server.trail import Trail
+from api.services import Services
+
+CallerT = TypeVar("CallerT")
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request whose URL has been read: what a way needs of it."""
+
+    http: web.BaseRequest
+    trail: Trail
+    question: Question
+    notes: Notes
+
+
+class Way(ABC, Generic[CallerT]):
+    """How the requests of one route are run."""
+
+    def __init__(self, route: Route, services: Services, bodies: Bodies) -> None:
+        self.route, self._services, self._bodies = route, services, bodies
+
+    @abstractmethod
+    async def authenticate(self, request: web.BaseRequest) -> CallerT:
+        """Who calls; for an API key, the request is then counted against its limits. Raises Refusal."""
+
+    @abstractmethod
+    async def answer(self, request: Request, who: CallerT) -> Any:
+        """The handler's answer; the whole response if it repeats an earlier one. Raises Refusal."""
+
+    async def _body(self, request: Request, once: str | None) -> tuple[bytes, Body | None]:
+        """The hash of a body's fields as they were sent, for the idempotency key `once`, and the body. Raises Refusal.
+
+        Fields that are ignored are not kept: parsed, they may be 20 times as large as the body.
+        """
+        sent, body = await self._bodies.read(self.route, request.http, request.trail)
+        return b"" if once is None else idempotency.hash_of_body(once, sent), body
+
+    def _ip_address(self, request: web.BaseRequest) -> str | None:
+        forwarded_for = request.headers.getall("X-Forwarded-For", ())
+        return caller.ip_address(request.remote, forwarded_for, self._services.settings.trusted_proxies)
+
+
+def way_of(route: Route, services: Services, bodies: Bodies) -> Way[Any]:
+    """The way of a route."""
+    way: Way[Any] = _WAYS[route.ask](route, services, bodies)
+    return way
+
+
+class _Open(Way[None]):
+    """Anyone may ask."""
+
+    async def authenticate(self, request: web.BaseRequest) -> None:
+        pass
+
+    async def answer(self, request: Request, who: None) -> Any:  # noqa: ARG002
+        return await self.route.handler(OpenAsk(self._services, request.question))
+
+
+class _OfApiKey(Way[AuthenticatedRequest]):
+    """What the ways of API keys have in common."""
+
+    async def authenticate(self, request: web.BaseRequest) -> AuthenticatedRequest:
+        call = Call(self.route.scope, restrictions.bits(self._ip_address(request)))
+        return await self._services.callers.api_key(_authorization(request), call)
+
+
+class _OwnKey(_OfApiKey):
+    """An API key asks about itself."""
+
+    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+        return await self.route.handler(KeyAsk(self._services, request.question, who.key_hash, who.verdict))
+
+
+class _Read(_OfApiKey):
+    """A question about the chain, of any server or, if it is about the caller's most recent actions, of the primary."""
+
+    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+        route, key, http = self.route, who.key, request.http
+        if_none_match = http.headers.get("If-None-Match", "")
+
+        async def read(source: ChainServer) -> Any:
+            ask = route.ask(self._services, request.question, key, source, request.notes)
+            if route.answers_from_tip and caching.has_tip_tag(if_none_match):
+                async with ask.connection() as db:
+                    now = (await tip.read(db)).last_updated(key.network)
+                if caching.matches(if_none_match, caching.of_tip(now.block_hash, http.raw_path)):
+                    return Unchanged(last_updated=now)
+            return await route.handler(ask)
+
+        return await self._of_a_server(key, read, request.notes, on_primary=route.ask is PrimaryAsk)
+
+    async def _of_a_server(
+        self, key: ApiKey, read: Callable[[ChainServer], Awaitable[Any]], notes: Notes, *, on_primary: bool = False
+    ) -> Any:
+        """The answer of a server. A long one that finds no turn for its file is read again when it has one."""
+        while True:
+            try:
+                return await self._services.chain_servers.read(key.network, read, on_primary=on_primary)
+            except NoFileYet:
+                turn = notes.file_turn = AsyncExitStack()
+                await turn.enter_async_context(self._services.room.files.turn(key.credential_id))
+
+
+class _ReadWithBody(_Read):
+    """A question with a body: several ids, or a transaction to evaluate."""
+
+    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+        # The header is only validated: a repeated request just reads again.
+        idempotency.key_of(request.http)
+        _, body = await self._body(request, None)
+
+        async def read(source: ChainServer) -> Any:
+            ask = ChainPost(self._services, request.question, who.key, source, request.notes, body=body)
+            return await self.route.handler(ask)
+
+        return await self._of_a_server(who.key, read, request.notes)
+
+
+class _Change(_OfApiKey):
+    """A request to change something on the chain, in a turn of its credential."""
+
+    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+        services, key, once = self._services, who.key, idempotency.key_of(request.http)
+        body_hash, body = await self._body(request, once)
+        async with services.nodes.turn(key.network, key.credential_id), services.submission_pool.acquire() as db:
+            primary = services.chain_servers.primary
+            ask = ChainChange(services, request.question, key, primary, request.notes, body=body, db=db)
+            if once is None:
+                return await self.route.handler(ask)
+            return await idempotency.answer_change(self.route, ask, body_hash, once)
+
+
+class _Administer(Way[AdminKey]):
+    """An admin request. A POST with an `Idempotency-Key` is executed once."""
+
+    async def authenticate(self, request: web.BaseRequest) -> AdminKey:
+        return await self._services.callers.admin_key(_authorization(request), self.route.access)
+
+    async def answer(self, request: Request, who: AdminKey) -> Any:
+        once = idempotency.key_of(request.http) if self.route.method == "POST" else None
+        body_hash, body = await self._body(request, once)
+        ip_address, request_id = self._ip_address(request.http), request.trail.request_id
+        async with self._services.callers.invalidating() as invalidation:
+            ask = AdminAsk(self._services, request.question, body, who, ip_address, request_id, invalidation)
+            if once is None:
+                return await self.route.handler(ask)
+            return await idempotency.answer(self.route, ask, body_hash, once)
+
+
+_WAYS: dict[type, type[Any]] = {
+    OpenAsk: _Open,
+    KeyAsk: _OwnKey,
+    ChainAsk: _Read,
+    PrimaryAsk: _Read,
+    ChainPost: _ReadWithBody,
+    ChainChange: _Change,
+    AdminAsk: _Administer,
+}
+
+
+def _authorization(request: web.BaseRequest) -> Sequence[str]:
+    if shape.covers(request.rel_url.raw_path):
+        return shape.authorization(request.headers)
+    return request.headers.getall("Authorization", ())
