@@ -67,7 +67,8 @@ class _TipRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_tips = _sql.query("tips", _TipRow)
+_tip_of_each = (_sql.text("tip_of", network_id=str(each.network_id), schema=each.schema) for each in NETWORKS)
+_tips = _sql.query("tips", _TipRow, each="\nUNION ALL\n".join(_tip_of_each))
 
 
 class _Away(Exception):

@@ -19,6 +19,7 @@ from api.errors import Refusal
 from api.parameters import Field, JsonSchema
 from api.route import JSON, Handler, Route
 from api.samples import samples
+from shared.network import NETWORKS
 
 Json = dict[str, Any]
 
@@ -93,7 +94,8 @@ _TAGS = {
     ),
 }
 
-_NETWORK_IDS = "0 is mainnet, 1 preview, 2 preprod"
+*_OTHER_NETWORKS, _LAST_NETWORK = (network.name for network in NETWORKS)
+_NETWORK_IDS = ", ".join(f"{network.network_id} {network.name}" for network in NETWORKS).replace(" ", " is ", 1)
 
 _PARAMETERS = {
     "limit": "Maximum number of results.",
@@ -139,7 +141,7 @@ _PARAMETERS = {
     "from": "List only entries from this time on. A date without a time means 00:00 UTC.",
     "to": "List only entries up to this time. A date without a time includes that whole day.",
     "file": "File name.",
-    "network": "Network: mainnet, preview or preprod.",
+    "network": f"Network: {', '.join(_OTHER_NETWORKS)} or {_LAST_NETWORK}.",
 }
 
 # The meaning of body fields whose names do not explain it.

@@ -13,7 +13,7 @@ from shared.cbor import MAP, Malformed, Reader
 from shared.network import Network
 
 MOST_BYTES = 16_384
-"""`maxTransactionSize` of all three networks since 2021; docs/decisions/0040."""
+"""`maxTransactionSize` of all networks since 2021; docs/decisions/0040."""
 
 MOST_SENT_BYTES = MOST_BYTES + 9
 """The longest encoding of a transaction of that size: the ledger counts one byte for the head of the array, which may

@@ -28,7 +28,8 @@ _VERSIONS = {"6": (6, 14), "7": (7, 0), "6.11": (6, 11), "6.12": (6, 12), "6.13"
 _BLOCKS = 3_000
 
 
-NetworkName = Annotated[str, typer.Option(help="Network: mainnet, preview or preprod.")]
+*_OTHERS, _LAST = networks.BY_NAME
+NetworkName = Annotated[str, typer.Option(help=f"Network: {', '.join(_OTHERS)} or {_LAST}.")]
 Seed = Annotated[int, typer.Option(help="Seed of the generated chain; the same seed gives the same chain.")]
 Density = Annotated[float, typer.Option(help="Mean number of transactions per generated block.")]
 Version = Annotated[str, typer.Option(help="Version of Ogmios to imitate: 6.11 to 6.14, 6 (means 6.14) or 7.")]

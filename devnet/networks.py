@@ -1,4 +1,4 @@
-"""The three public networks: magic, start time, slot lengths, epochs and eras."""
+"""The public networks: magic, start time, slot lengths, epochs and eras."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from shared import database, schema, sql, version
-from shared.network import Network
+from shared.network import NETWORKS, Network
 
 BEAT_EVERY_S = 5.0
 SILENT_AFTER_S = 20.0
@@ -138,7 +138,9 @@ async def terminate(db: sql.Connection, leader: Leader) -> None:
 
 _sql = sql.beside(__file__)
 _leaders = _sql.query("leaders", Leader)
-_last_heartbeats = _sql.query("last_heartbeats", LastHeartbeat)
+_last_heartbeats = _sql.query(
+    "last_heartbeats", LastHeartbeat, network_ids=", ".join(f"({network.network_id}::bigint)" for network in NETWORKS)
+)
 _beat = _sql.command("beat")
 _record_fatal = _sql.command("record_fatal")
 _retire = _sql.command("retire")

@@ -20,7 +20,7 @@ SELECT network.id AS network_id, retired.network_id IS NOT NULL AS retired, held
        extract(epoch FROM clock_timestamp() - leader.node_moved_at)::float8 AS node_unmoved_s,
        leader.sync_left_s, coalesce(leader.finishing, false) AS finishing, leader.refused,
        extract(epoch FROM clock_timestamp() - awaited.waitstart)::float8 AS lock_wait_s, clock_timestamp() AS now
-FROM (VALUES (0::bigint), (1::bigint), (2::bigint)) AS network (id)
+FROM (VALUES {network_ids}) AS network (id)
 LEFT JOIN partner.leader ON leader.network_id = network.id
 LEFT JOIN partner.retired_network retired ON retired.network_id = network.id
 LEFT JOIN pg_locks held

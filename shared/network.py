@@ -1,4 +1,4 @@
-"""The three networks: their identity, and the conversion between slots, time and epochs.
+"""The networks: their identity, and the conversion between slots, time and epochs.
 
 The figures come from each network's genesis files and from its hard fork from Byron to Shelley, after which a slot
 lasts one second. `indexer.blocks.eras` compares them with the era summaries of each node that the indexer connects to.
@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 MAX_SUPPLY = 45_000_000_000_000_000
-"""Maximum supply in lovelace, the same on all three networks (`maxLovelaceSupply`, Shelley genesis)."""
+"""Maximum supply in lovelace, the same on all networks (`maxLovelaceSupply`, Shelley genesis)."""
 
 STAKE_DEPOSIT, POOL_DEPOSIT = 2_000_000, 500_000_000
-"""The first deposits in lovelace of a stake credential and of a pool, the same on all three networks."""
+"""The first deposits in lovelace of a stake credential and of a pool, the same on all networks."""
 
 
 class Network(msgspec.Struct, frozen=True):

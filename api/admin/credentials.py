@@ -16,7 +16,7 @@ from api.parameters import Body, Choice, Flag, Id, Integer, Moment, Offset, Ques
 from api.services import Services
 from api.shared_reading import in_time
 from shared import schema, sql
-from shared.network import Network, by_id
+from shared.network import NETWORKS, Network, by_id
 from shared.phase import Phase
 
 LONGEST_DESCRIPTION = 2_000
@@ -24,7 +24,9 @@ HIGHEST_LIMIT = 10_000
 LONGEST_OVERLAP_S = 30 * 86_400
 LONGEST_EXPIRY_DAYS = 3_650
 _STATES_WITHIN_S = 1.0
-NETWORK_ID_EXPECTED = "network_id is required (0=Mainnet, 1=Preview, 2=Preprod)"
+_NAMED = ", ".join(f"{network.network_id}={network.name.capitalize()}" for network in NETWORKS)
+NETWORK_ID_EXPECTED = f"network_id is required ({_NAMED})"
+_LAST_NETWORK_ID = max(by_id)
 
 CredentialId = Annotated[UUID, Id("Invalid credential ID format")]
 
@@ -34,7 +36,7 @@ class NewCredential(Body, frozen=True, kw_only=True):
 
     name: Annotated[str, Name]
     user_account_id: Annotated[UUID, Id(missing="user_account_id is required")]
-    network_id: Annotated[int, Integer(0, 2, message=NETWORK_ID_EXPECTED, missing=NETWORK_ID_EXPECTED)]
+    network_id: Annotated[int, Integer(0, _LAST_NETWORK_ID, message=NETWORK_ID_EXPECTED, missing=NETWORK_ID_EXPECTED)]
     description: Annotated[str | None, Text(LONGEST_DESCRIPTION)] = None
     expires_at: Annotated[datetime | None, Moment()] = None
     rate_limit_per_minute: Annotated[int, Integer(1, HIGHEST_LIMIT)] = 60
@@ -70,7 +72,7 @@ class CredentialFilter(Question, frozen=True, kw_only=True):
     offset: Offset = 0
     include_revoked: Annotated[bool, Flag()] = msgspec.field(name="includeRevoked", default=False)
     user_account_id: Annotated[UUID | None, Id()] = None
-    network_id: Annotated[int | None, Integer(0, 2)] = None
+    network_id: Annotated[int | None, Integer(0, _LAST_NETWORK_ID)] = None
     status: Annotated[str | None, Choice("active", "expired", "revoked")] = None
     search: Annotated[str | None, Text(LONGEST_SEARCH)] = None
     expires_within: Annotated[int | None, Integer(1, LONGEST_EXPIRY_DAYS)] = None

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 MOST_ADDRESSES = 60_000
 MOST_ASSETS = 30_000
 _MOST_READINGS = 3
-_NUMBERINGS = 8  # of three networks, also on replicas that lag
+_NUMBERINGS = 8  # of all networks, also on replicas that lag
 
 
 class AssetName(msgspec.Struct, frozen=True):
