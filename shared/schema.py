@@ -57,18 +57,18 @@ async def migrate(connection: asyncpg.Connection) -> None:
 
 
 async def _upgrade(connection: asyncpg.Connection, found: int) -> None:
-    """Apply the migrations from version `found` on, in the open transaction."""
-    keeps_chains = found >= _OLDEST_CHAINS
+    """Apply the migrations from version `found` on, in the open transaction. Networks without a chain get one."""
+    if found < _OLDEST_CHAINS:
+        for network in NETWORKS:
+            await connection.execute(f"DROP SCHEMA IF EXISTS {network.schema} CASCADE")
+        log.warning("schema.chains_created_anew", version=found, what="their indexers begin again")
+    present = await connection.fetchval("SELECT array_agg(nspname::text) FROM pg_namespace")
+    kept = [network for network in NETWORKS if network.schema in present]
     for path in sorted(_MIGRATIONS.glob("*.sql")):
         if int(path.name[:4]) > found:
-            await _apply(connection, path.read_text(), NETWORKS if keeps_chains else ())
-    if keeps_chains:
-        return
-    for network in NETWORKS:
-        await connection.execute(f"DROP SCHEMA {network.schema} CASCADE")
+            await _apply(connection, path.read_text(), kept)
     _, chain = parts(_FRESH.read_text())
-    await _apply_to_chains(connection, chain, NETWORKS)
-    log.warning("schema.chains_created_anew", version=found, what="their indexers begin again")
+    await _apply_to_chains(connection, chain, [network for network in NETWORKS if network not in kept])
 
 
 @asynccontextmanager

@@ -201,7 +201,7 @@ async def test_all_networks_have_the_same_tables(database_url: str) -> None:
         for network in NETWORKS
     ]
     await connection.close()
-    assert tables[0] and tables[0] == tables[1] == tables[2]
+    assert tables[0] and all(each == tables[0] for each in tables)
 
 
 async def test_migrating_again_changes_nothing(database_url: str) -> None:
@@ -296,6 +296,16 @@ async def test_a_chain_of_0_1_0_begins_again(database_url: str) -> None:
     await schema.migrate(connection)
     assert await _catalog(connection) == fresh
     assert await connection.fetchval("SELECT count(*) FROM chain_preview.block") == 0
+    await connection.close()
+
+
+async def test_a_network_that_an_older_version_did_not_know_gets_its_chain(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    fresh = await _catalog(connection)
+    await _replace_schema(connection, _FROZEN[10].read_text(), 10)
+    await connection.execute("DROP SCHEMA chain_preprod CASCADE")
+    await schema.migrate(connection)
+    assert await _catalog(connection) == fresh
     await connection.close()
 
 
