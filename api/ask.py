@@ -142,6 +142,10 @@ class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, k
     body: BodyT
     db: asyncpg.Connection
 
+    def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
+        """A connection as for a question, but in no turn of the credential, since other submissions wait meanwhile."""
+        return self.source.connection(self.network)
+
 
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     """A question of an API key about itself. `verdict` is the outcome of this request's rate limit and quota."""

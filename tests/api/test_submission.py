@@ -101,6 +101,20 @@ async def test_payment_mint_and_delegation_are_confirmed_and_accepted_again(sand
         assert (await sandbox.send(tx)).status == 200  # it is in a block
 
 
+async def test_slow_reads_of_a_key_delay_no_submission(sandbox: Sandbox, db: asyncpg.Connection) -> None:
+    """Its own would otherwise wait behind them, and those of all keys behind its own."""
+    tx = sandbox.wallet.payment(sandbox.outputs[0], HELD, 5 * ADA).to_cbor_hex()
+    async with db.transaction():
+        await db.execute("LOCK TABLE chain_preview.policy")
+        path = f"/v1/assets/policy/{'00' * 28}"
+        reading = [asyncio.create_task(sandbox.api.get(path, sandbox.key)) for _ in range(2)]
+        while not await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+        assert (await sandbox.send(tx)).status == 200
+        assert not any(each.done() for each in reading)
+    assert [(await each).status for each in reading] == [200, 200]
+
+
 async def test_a_transaction_in_an_unindexed_block_is_accepted_again_and_others_are_refused(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
