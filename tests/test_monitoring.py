@@ -24,8 +24,9 @@ def test_every_alert_has_a_runbook_page_with_what_to_look_at_and_what_to_do() ->
         text = page.read_text()
         assert text.startswith(f"# {rule['alert']}\n\n"), page
         assert re.search(r"\n## Look\n\n.*\n## Do\n\n", text, flags=re.DOTALL), page
-        assert f"[{rule['alert']}]({page.name})" in index, page
-        assert rule["labels"]["severity"] in ("critical", "warning")
+        severity, summary = rule["labels"]["severity"], re.sub(r"\{\{.*?\}\}", "…", rule["annotations"]["summary"])
+        assert f"| [{rule['alert']}]({page.name}) | {severity} | {summary} |\n" in index, page
+        assert severity in ("critical", "warning")
     assert {page.name for page in RUNBOOK.glob("*.md")} - {"README.md"} <= set(re.findall(r"\(([\w-]+\.md)\)", index))
 
 
@@ -54,6 +55,14 @@ def test_every_panel_has_a_query_to_the_provisioned_source(path: Path) -> None:
     for panel in panels:
         assert panel["targets"], panel["title"]
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {uid}
+
+
+def test_every_figure_of_an_alert_is_on_a_dashboard() -> None:
+    alerts, *boards = (
+        {re.sub("_(bucket|sum|count)$", "", name) for name in re.findall(r"ledgerline_[a-z_]+", path.read_text())}
+        for path in (PROMETHEUS / "alerts.yml", *DASHBOARDS)
+    )
+    assert alerts <= set().union(*boards)
 
 
 @programs.needs("promtool")

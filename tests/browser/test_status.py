@@ -78,8 +78,19 @@ STATES: list[tuple[tuple[dict[str, Any], ...], list[str]]] = [
         ["43.21 %, about 1 h 12 min left", "block 5,000,000", "Node lost", "unknown", "Nothing is indexed yet."],
     ),
     (
-        ({"state": "down"}, {"state": "behind", "sync_left_s": None}, {"state": "node_stalled"}),
-        ["Indexer down", "Behind", "Node stalled", "differences in holder, stake", "time left unknown"],
+        (
+            {"state": "down"},
+            {"state": "behind", "sync_left_s": None, "lag_blocks": 7, "lag_slots": 9, "lag_s": 9, "lock_wait_s": 80},
+            {"state": "node_stalled"},
+        ),
+        [
+            "waiting for a lock in the database for 1 min 20 s",
+            "Indexer down",
+            "Behind",
+            "Node stalled",
+            "differences in holder, stake",
+            "time left unknown",
+        ],
     ),
     (
         (
@@ -106,9 +117,15 @@ async def test_each_state_is_shown_in_words(
             {**usual, **state, "network": name.lower(), "network_id": number}
             for number, (name, state) in enumerate(zip(NETWORKS, states, strict=True))
         ]
-        data = {**answer["data"], "networks": networks, "usage": {"queued": None, "waiting_bytes": 0, "lag_s": 3_700.0}}
+        usage = {"queued": None, "waiting_bytes": 0, "lag_s": 3_700.0, "oldest_snapshot_s": 4_000.0}
+        data = {**answer["data"], "networks": networks, "usage": usage}
         async with opened(browser, api, {"success": True, "data": data}, color_scheme="dark") as page:
-            for words in (*told, "not available, usage waits on disk", "1 h 1 min"):
+            usual_words = (
+                "not available, usage waits on disk",
+                "1 h 1 min",
+                "a session has held a snapshot for 1 h 6 min",
+            )
+            for words in (*told, *usual_words):
                 await page.get_by_text(words).first.wait_for()
             assert await violations(page) == []
 

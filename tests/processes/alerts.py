@@ -14,7 +14,7 @@ Scrapes = Mapping[str, str]
 """The answer of /metrics by job, such as `ledgerline-api`; empty without an answer."""
 
 _STEP_S = 15
-_STEPS_BEFORE, _STEPS_DURING = 6, 140  # too short for an alert before, half an hour and more during
+_STEPS_BEFORE, _STEPS_DURING = 4, 140  # too short for an alert before, half an hour and more during
 # These metrics grow with the clock while a fault lasts.
 _AGES = re.compile(r"ledgerline_(\w+_(age|unmoved)|usage_lag)_seconds\b")
 
@@ -45,13 +45,14 @@ def fired(faults: Mapping[str, tuple[Scrapes, Scrapes]], folder: Path) -> dict[s
 
 
 def _series(before: Scrapes, during: Scrapes) -> list[dict[str, str]]:
-    """Each series as promtool reads it: its value before the fault, then during the fault, or `_` without a value."""
+    """Each series as promtool reads it: its value before the fault, then during the fault, or none."""
     healthy, faulty = _samples(before), _samples(during)
     found = []
     for name in sorted(healthy.keys() | faulty.keys()):
         was = f"{healthy[name]}+0x{_STEPS_BEFORE - 1}" if name in healthy else f"_x{_STEPS_BEFORE}"
         growth = _STEP_S if _AGES.match(name) and faulty.get(name) not in ("0", "0.0") else 0
-        now = f"{faulty[name]}+{growth}x{_STEPS_DURING}" if name in faulty else f"_x{_STEPS_DURING}"
+        # Prometheus marks a series as stale when a scrape lacks it.
+        now = f"{faulty[name]}+{growth}x{_STEPS_DURING}" if name in faulty else f"stale _x{_STEPS_DURING}"
         found.append({"series": name, "values": f"{was} {now}"})
     return found
 

@@ -7,6 +7,9 @@ import { counted, number } from "./words.js";
 const ASK_EVERY_MS = 3000;
 const ANSWER_WITHIN_MS = 10000;
 const MINUTES = 60;
+// From these ages on, a lock and a snapshot are told, as in /ready.
+const LONG_LOCK_WAIT_S = 3;
+const OLD_SNAPSHOT_S = 60;
 
 // The name and the severity of each state of a network.
 const STATES = {
@@ -49,6 +52,13 @@ const clock = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle: "mediu
 // A time: `ageS` is its age in seconds when the answer arrived, and `passed` are the seconds since then.
 function Moment({ at, ageS, passed }) {
   return html`<time datetime=${at} title=${`${clock(at)} UTC`}>${duration(ageS + passed)} ago</time>`;
+}
+
+// How far the index is behind the node, and whether it waits for a lock instead of following.
+function Behind({ network }) {
+  const waits = network.lag_slots > 0 && network.lock_wait_s >= LONG_LOCK_WAIT_S;
+  return html`${network.lag_blocks === null ? "unknown" : `${counted(network.lag_blocks, "block")}, ${duration(network.lag_s)}`}
+    ${waits && html`; <strong class="bad">waiting for a lock in the database for ${duration(network.lock_wait_s)}</strong>`}`;
 }
 
 // The blocks of the last hour, per minute.
@@ -148,7 +158,7 @@ function Comparison({ network }) {
   return html`<strong class="bad">differences</strong> in ${scope}
     <ul class="differences">
       ${differing.map((kind) => html`<li>${kind.kind}: ${number(kind.differing)} of ${number(kind.compared)}
-        <ul>${kind.differences.map((each) => html`<li><code>${each.name}</code>: ${each.ours} here, ${each.node} on the node</li>`)}</ul>
+        <dl>${kind.differences.map((each) => html`<dt><code>${each.name}</code></dt><dd>here: ${each.ours}</dd><dd>on the node: ${each.node}</dd>`)}</dl>
       </li>`)}
     </ul>`;
 }
@@ -162,7 +172,7 @@ function Index({ network, name, passed, at }) {
     <dl class="facts">
       <${Fact} name="Tip">block ${number(network.block_no)}, epoch ${number(network.epoch_no)}, slot ${number(network.slot_no)}</${Fact}>
       <${Fact} name="Time of the tip"><${Moment} at=${network.block_time} ageS=${network.tip_age_s} passed=${passed} /></${Fact}>
-      <${Fact} name="Behind the node">${network.lag_blocks === null ? "unknown" : `${counted(network.lag_blocks, "block")}, ${duration(network.lag_s)}`}</${Fact}>
+      <${Fact} name="Behind the node"><${Behind} network=${network} /></${Fact}>
       <${Fact} name="Last rollback"><${Rollback} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Last verify"><${Verify} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Compared with the node"><${Comparison} network=${network} /></${Fact}>
@@ -191,6 +201,9 @@ function Usage({ usage }) {
     <dl class="facts">
       <${Fact} name="Queue">${usage.queued === null ? html`<strong class="bad">not available, usage waits on disk</strong>` : counted(usage.queued, "batch", "batches")}</${Fact}>
       <${Fact} name="Lag">${usage.lag_s === null ? "unknown" : duration(usage.lag_s)}</${Fact}>
+      ${usage.oldest_snapshot_s > OLD_SNAPSHOT_S && html`<${Fact} name="Database">
+        a session has held a snapshot for ${duration(usage.oldest_snapshot_s)}, which slows it down; all requests are counted
+      </${Fact}>`}
     </dl>
   </section>`;
 }
