@@ -634,7 +634,7 @@ def credential_not_found() -> Refusal:
 def credential_not_found_or_revoked() -> Refusal:
     """A credential that does not exist, is revoked, or belongs to another admin key.
 
-    Check the id; a revoked credential can't change, so issue a new one.
+    A revoked credential can't change: issue a new one.
     """
     return Refusal(404, "credential_not_found", "Credential not found or already revoked")
 

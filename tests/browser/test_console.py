@@ -421,12 +421,24 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
         await click(page, "Send")
         await page.get_by_label("Answer", exact=True).wait_for()
         await assert_accessible(page)
-        await page.goto(f"/console#/credentials/{credential['id']}")
-        await click(page, "Change restrictions")
-        await page.get_by_label("Networks", exact=True).wait_for()
+        for path, opener, field in (
+            (f"credentials/{credential['id']}", "Change restrictions", "Networks"),
+            (f"credentials/{credential['id']}", "Rotate", "The former key expires"),
+            (f"accounts/{account['id']}", "New credential", "Scopes"),
+        ):
+            await page.goto(f"/console#/{path}")
+            await click(page, opener)
+            await page.get_by_role("dialog").get_by_text(field, exact=True).wait_for()
+            await assert_accessible(page)
+            await page.keyboard.press("Escape")
+        await click(page, "New credential")
+        await in_dialog(page, "Create credential", Name="another", Network="Preview")
+        await page.get_by_role("dialog").get_by_role("button", name="Copy key").wait_for()
         await assert_accessible(page)
     async with site.visit(BOOTSTRAP_KEY) as page:
         await page.get_by_role("table", name="Admin keys").wait_for()
+        await assert_accessible(page)
+        await click(page, "New admin key")
         await assert_accessible(page)
 
 

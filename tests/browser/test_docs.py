@@ -1,5 +1,6 @@
 """The pages at / and /docs in a browser: found by search, read on a phone, tried with a key, in both colour schemes."""
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -80,6 +81,17 @@ async def test_an_operation_tells_each_error_once_and_what_it_means_elsewhere(br
         await page.get_by_role("link", name="Idempotent-Replayed").click()
         await page.get_by_role("heading", level=1, name="Headers").wait_for()
         assert await page.evaluate("document.activeElement.textContent") == "Idempotent-Replayed"
+
+
+async def test_each_operation_has_types_in_words(browser: "Browser", api: Client) -> None:
+    paths = (await api.get("/openapi.json")).body["paths"]
+    operations = [each["operationId"] for methods in paths.values() for each in methods.values()]
+    async with new_page(browser, api) as page:
+        await page.goto("/docs")
+        for operation in operations:
+            await page.goto(f"/docs#/{operation}")
+            await page.locator(f"nav [aria-current][href='#/{operation}']").wait_for()
+            assert not re.search(r"undefined|\[object|NaN", await page.get_by_role("main").inner_text()), operation
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs#/errors", "/docs#/headers", f"/docs#/{CHAIN_CALL}"])

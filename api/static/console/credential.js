@@ -31,9 +31,9 @@ export function Credential({ id, query }) {
 
 function CredentialPage({ credential, limits, restrictions, path, query, changed }) {
   const status = statusOf(credential);
-  const editor = (label, form, values, at) => html`
+  const editor = (what, form, values, at) => html`
     <${Curl} path=${at} />
-    ${status !== "revoked" && html`<${Editor} label=${label} form=${form} values=${values} path=${at} changed=${changed} />`}`;
+    ${status !== "revoked" && html`<${Editor} label=${html`Change<span class="unseen"> ${what}</span>`} title=${`Change ${what}`} form=${form} values=${values} path=${at} changed=${changed} />`}`;
   return html`
     <${Heading} title=${credential.name} badge=${html`<${Badge} word=${status} />`} above=${html`<a href=${link("/credentials")}>Credentials</a>`}>
       ${status !== "revoked" &&
@@ -46,14 +46,14 @@ function CredentialPage({ credential, limits, restrictions, path, query, changed
     <div class="columns">
       <${Card} title="Credential" actions=${html`<${Curl} path=${path} />`}><${Facts} credential=${credential} /></${Card}>
       <div>
-        <${Card} title="Limits" actions=${editor("Change limits", LimitForm, limits, `${path}/limits`)}>
+        <${Card} title="Limits" actions=${editor("limits", LimitForm, limits, `${path}/limits`)}>
           <dl class="facts">
             <${Fact} name="Rate">${number(limits.rate_limit_per_minute)} requests per minute</${Fact}>
             <${Fact} name="Quota">${limits.quota ? `${number(limits.quota.requests)} requests per ${limits.quota.per} (UTC)` : html`<${None} />`}</${Fact}>
             <${Fact} name="Expires"><${Time} at=${limits.expires_at} /></${Fact}>
           </dl>
         </${Card}>
-        <${Card} title="Restrictions" actions=${editor("Change restrictions", RestrictionForm, restrictions, `${path}/restrictions`)}>
+        <${Card} title="Restrictions" actions=${editor("restrictions", RestrictionForm, restrictions, `${path}/restrictions`)}>
           <dl class="facts">
             <${Fact} name="Networks">
               ${restrictions.ip_networks.length ? restrictions.ip_networks.map((network) => html`<code class="item">${network}</code>`) : "from anywhere"}

@@ -45,9 +45,10 @@ function objectOf(schema, named) {
   return inner.map((each) => objectOf(each, named)).find(Boolean);
 }
 
+// `type` of a schema with alternatives holds for each of them.
 function typeOf({ $ref, anyOf, type, items, format, enum: words, const: only }) {
   if ($ref) return $ref.slice(REF.length);
-  if (anyOf) return anyOf.map(typeOf).join(" or ");
+  if (anyOf) return anyOf.map((each) => typeOf({ type, ...each })).join(" or ");
   if (words) return words.map((word) => word ?? "null").join(" | ");
   if (only !== undefined) return String(only);
   if (type === "array") return `array of ${items ? typeOf(items) : "any"}`;
