@@ -16,7 +16,7 @@ from shared import hosts
 
 
 class Unsupported(ValueError):
-    """A parameter that can't be honoured. The message says which address was expected, without the value."""
+    """A parameter that is not supported. The message says which address was expected, without the value."""
 
 
 class Connecting(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ def for_programs(url: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def check(url: str) -> None:
-    """Raise Unsupported if an address of one or several hosts has a parameter that can't be honoured."""
+    """Raise Unsupported if an address of one or several hosts has a parameter that is not supported."""
     connecting(hosts.each(url)[0])
 
 
@@ -86,7 +86,7 @@ def _refuse_unsupported(given: Mapping[str, str]) -> None:
 
 
 class _Allowed(msgspec.Struct, frozen=True):
-    """The values of a parameter that can be honoured, in words; none if there are no such values."""
+    """What a parameter may be: `values` says so in an error message, and is empty if no value is supported."""
 
     values: str
     matches: Callable[[str], bool]
@@ -148,7 +148,7 @@ _OF_LIBPQ_ALONE = {
         _NONE,
     ),
 }
-"""What libpq knows and asyncpg does not, with the values that can be honoured."""
+"""What libpq knows and asyncpg does not, with the supported values."""
 
 _OF_BOTH = frozenset(
     (
