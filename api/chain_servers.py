@@ -115,7 +115,7 @@ class ChainServer:
 
 class _Replica(ChainServer):
     """A replica. `number` is its place in READ_DATABASE_URL, from 1. If it gets no requests, `left_out` is the reason,
-    in words for anyone.
+    as public answers show it: it names no host.
     """
 
     def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool], number: int) -> None:

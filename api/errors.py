@@ -39,36 +39,20 @@ def malformed_request() -> Refusal:
     return Refusal(400, "malformed_request", "Bad request")
 
 
-def invalid_parameter(name: str, expected: str) -> Refusal:
-    """A query parameter, path parameter or body field of the wrong type or out of its range.
-
-    Correct the parameter or field that the message names.
-    """
-    return Refusal(400, "invalid_parameter", f"{name} {expected}")
-
-
-def missing_parameter(name: str) -> Refusal:
-    """A required parameter or field that is absent.
-
-    Send the parameter or field that the message names.
-    """
-    return Refusal(400, "missing_parameter", f"{name} is required")
-
-
-def missing_parameter_saying(message: str) -> Refusal:
-    """A required parameter or field that is absent.
-
-    Send the parameter or field that the message names.
-    """
-    return Refusal(400, "missing_parameter", message)
-
-
-def invalid_parameter_saying(message: str) -> Refusal:
+def invalid_parameter(message: str) -> Refusal:
     """A query parameter, path parameter or body field of the wrong type or out of its range.
 
     Correct the parameter or field that the message names.
     """
     return Refusal(400, "invalid_parameter", message)
+
+
+def missing_parameter(message: str) -> Refusal:
+    """A required parameter or field that is absent.
+
+    Send the parameter or field that the message names.
+    """
+    return Refusal(400, "missing_parameter", message)
 
 
 def invalid_json_body() -> Refusal:

@@ -80,12 +80,12 @@ class Kind(Generic[Value]):
         if callable(self.message):
             return self.message()
         if self.message:
-            return errors.invalid_parameter_saying(self.message)
-        return errors.invalid_parameter(name, f"must be {self.expected}")
+            return errors.invalid_parameter(self.message)
+        return errors.invalid_parameter(f"{name} must be {self.expected}")
 
     def absence(self, name: str) -> errors.Refusal:
         """The error for a missing required field."""
-        return errors.missing_parameter_saying(self.missing) if self.missing else errors.missing_parameter(name)
+        return errors.missing_parameter(self.missing or f"{name} is required")
 
 
 class Integer(Kind[int]):
@@ -189,7 +189,7 @@ class Text(Kind[str]):
             raise ValueError(text)
         text.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
         if len(text) > self.most:
-            raise errors.invalid_parameter_saying(self.too_long) if self.too_long else ValueError(text)
+            raise errors.invalid_parameter(self.too_long) if self.too_long else ValueError(text)
         return text
 
 
@@ -323,7 +323,7 @@ def read_question(
                 absent.append(field)
                 continue
             if len(given) > 1:
-                raise errors.invalid_parameter(field.name, "must be given once")
+                raise errors.invalid_parameter(f"{field.name} must be given once")
             text = given[0]
         try:
             values[field.attribute] = field.kind.of_text(text)
@@ -344,7 +344,8 @@ def read_body(struct: type[BodyT], fields: Sequence[Field], sent: Mapping[str, A
     absent: list[Field] = []
     if struct.__struct_config__.forbid_unknown_fields:
         for name in sent.keys() - {field.name for field in fields}:
-            raise errors.invalid_parameter(name, f"is unknown: fields are {', '.join(field.name for field in fields)}")
+            known = ", ".join(field.name for field in fields)
+            raise errors.invalid_parameter(f"{name} is unknown: fields are {known}")
     for field in fields:
         if field.name not in sent:
             absent.append(field)

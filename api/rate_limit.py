@@ -246,7 +246,7 @@ class SharedLimits:
                 self._reporting.cancel()
 
     def _hold(self) -> None:
-        """Admit nothing until all processes have reported."""
+        """Begin to wait for the reports of all processes, unless that has begun."""
         if self._all_reported or not self._held_since:
             self._all_reported, self._held_since = False, time.monotonic()
 

@@ -156,4 +156,4 @@ def _converted(given: object, kind: Any, at: str) -> Any:
 
 
 def _refusal(at: str, said: str) -> errors.Refusal:
-    return errors.invalid_parameter(f"{_NAME}{at}", said)
+    return errors.invalid_parameter(f"{_NAME}{at} {said}")

@@ -48,7 +48,7 @@ class RangePage(Page, frozen=True, kw_only=True):
         if self.first is None or self.last is None:
             return
         if (self.first.block_no, self.first.index or 0) > (self.last.block_no, _end(self.last)):
-            raise errors.invalid_parameter("from", "must not be after `to`")
+            raise errors.invalid_parameter("from must not be after `to`")
 
 
 async def limits(db: Connection, asked: RangePage) -> tuple[int | None, int | None]:

@@ -109,7 +109,7 @@ def _parsed(ids: Sequence[str], parse: Callable[[str], Id]) -> list[Id]:
         except Refusal as refusal:
             raise refusal.about(f"ids[{place}]") from refusal
         if value in places:
-            raise errors.invalid_parameter(f"ids[{place}]", f"repeats ids[{places[value]}]: send each id once")
+            raise errors.invalid_parameter(f"ids[{place}] repeats ids[{places[value]}]: send each id once")
         places[value] = place
     return list(places)
 

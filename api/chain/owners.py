@@ -240,7 +240,7 @@ def start_after(cursor: Place | None, order: str) -> tuple[int | None, int | Non
 
 def wrong_cursor() -> errors.Refusal:
     """The error for a cursor that names something unknown to the index."""
-    return errors.invalid_parameter("cursor", f"must be {_CURSOR}")
+    return errors.invalid_parameter(f"cursor must be {_CURSOR}")
 
 
 async def holdings(ask: ChainAsk[ListT], owner: OwnerKind, raw: bytes) -> ChainPage[Holding, PlacePaging]:

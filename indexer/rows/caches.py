@@ -1,4 +1,4 @@
-"""Bounded caches of the database: numbers of byte strings, states of assets, unspent outputs.
+"""Bounded caches of the database: numbers of byte strings, and unspent outputs.
 
 They also contain data that is prepared but not committed, so a batch can be prepared while the previous one is written.
 """

@@ -12,8 +12,8 @@ from shared.ledger import AddressNo, StakeNo
 
 
 async def move(db: asyncpg.Connection, moved: Mapping[StakeNo, int], used: Mapping[AddressNo, int]) -> list[StakeNo]:
-    """Move lovelace, and count the addresses that come into use (1) or go out of it (-1). Returns the credentials whose
-    balance changes.
+    """Move lovelace, and count the used addresses of credentials; `used` is what histories.change returns. Returns the
+    credentials whose balance changes.
     """
     balances = [(stake_no, lovelace) for stake_no, lovelace in moved.items() if lovelace]
     if balances or used:

@@ -14,7 +14,7 @@ from shared.ledger import AddressNo
 async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntries) -> dict[AddressNo, int]:
     """Cut the last entries off histories, those of a rollback, then add others.
 
-    Returns the addresses that come into use (1), since they had no entry before, or go out of it (-1).
+    Returns 1 for each address whose history was empty, and -1 for each whose history is empty now.
     """
     changes = (
         *_columns(cut.address_txs, added.address_txs),

@@ -17,7 +17,9 @@ _AHEAD = 200  # messages
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Consecutive blocks, up to MOST_BLOCKS. Each epoch's part of it is prepared and committed separately."""
+    """Consecutive blocks, up to MOST_BLOCKS or until they have MOST_TRANSACTIONS. Each epoch's part of it is prepared
+    and committed separately.
+    """
 
     blocks: list[PackedBlock]
 
