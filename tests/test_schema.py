@@ -20,6 +20,7 @@ import pytest
 
 import api
 import indexer
+from indexer.rows import tables
 from indexer.verify import run as verify
 from shared import database, schema, sql
 from shared.ledger import PoolNo
@@ -169,6 +170,33 @@ def _plain(hint: Any) -> Any:
     if typing.get_origin(hint) is Literal:
         return type(typing.get_args(hint)[0])
     return typing.get_origin(hint) or getattr(hint, "__supertype__", hint)
+
+
+async def test_each_table_is_declared_once_with_its_columns(database_url: str) -> None:
+    connection = await database.connect(database_url, PREVIEW)
+    found = await connection.fetch(
+        """SELECT c.relname, a.attname, format_type(a.atttypid, NULL) AS type, NOT a.attnotnull AS nullable,
+                  a.attnotnull AND NOT a.atthasdef AS required
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'"""
+    )
+    await connection.close()
+    columns: dict[str, dict[str, asyncpg.Record]] = {}
+    for column in found:
+        columns.setdefault(column["relname"], {})[column["attname"]] = column
+    assert sorted(tables.NAMES) == sorted(columns.keys() - {"rollback_depth"})
+    python_types = {"bytea": bytes, "text": str, "boolean": bool}
+    for table in tables.TABLES:
+        schema_of, hints = columns[table.name], typing.get_type_hints(table.row)
+        assert {name for name, column in schema_of.items() if column["required"]} <= hints.keys(), table.name
+        for name, hint in hints.items():
+            column, declared = schema_of[name], (_plain(hint), types.NoneType in typing.get_args(hint))
+            assert declared == (python_types.get(column["type"], int), column["nullable"]), f"{table.name}.{name}"
+
+
+def test_each_concern_of_a_derived_table_has_a_module() -> None:
+    for derived in tables.DERIVED:
+        assert (ROOT / "indexer" / "store" / f"{derived.concern}.py").exists(), derived
 
 
 def test_every_statement_of_a_file_is_used() -> None:

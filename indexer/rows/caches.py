@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
+from indexer.rows import tables
 from shared import packed, sql
 from shared.address import stake_of
 from shared.ledger import AddressNo, StakeNo, TxId
@@ -144,7 +145,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
 
     async def look_up(
         self, db: Connection, addresses: Collection[bytes], reward_accounts: set[bytes]
-    ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
+    ) -> tuple[list[tables.Address], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
         `addresses` are in the order of their first use, in which new ones are numbered. Returns (address_no, stake_no,
@@ -159,7 +160,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
         new = []
         for raw, stake_address in staked.items():
             stake_no = None if stake_address is None else self._stakes[stake_address]
-            new.append((self._next, stake_no, raw))
+            new.append(tables.Address(self._next, stake_no, raw))
             self[raw] = self._next, stake_no
             self._next = AddressNo(self._next + 1)
         return new, new_stakes

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from indexer.rows import tables
 from indexer.rows.caches import MOST_NUMBERS, No, Recent
 from indexer.rows.rows import Rows
 from shared import sql
@@ -47,7 +48,7 @@ class HistoryCounts(msgspec.Struct, frozen=True):
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
-    """Packed entries to add to histories, in order; numbered mints, whose second field is their `seq`; and the supplies
+    """Packed entries to add to histories, in order; numbered mints; and the supplies
     that change.
     """
 
@@ -55,7 +56,7 @@ class HistoryEntries(msgspec.Struct, frozen=True):
     account_txs: Mapping[StakeNo, bytes] = {}
     withdrawals: Mapping[StakeNo, bytes] = {}
     asset_txs: Mapping[AssetNo, bytes] = {}
-    mints: Sequence[tuple[AssetNo, int, TxId, int | None, int | None, bool]] = ()
+    mints: Sequence[tables.Mint] = ()
     supplies: Mapping[AssetNo, SupplyChange] = {}
 
 
@@ -86,7 +87,7 @@ class Assets:
                 for asset_no, tx_id, small, large in rows.asset_txs
             ),
             supplies=self._supplies(rows),
-            mints=[(row[0], self._number_mint(row[0]), *row[1:]) for row in rows.mints],
+            mints=[tables.Mint(row[0], self._number_mint(row[0]), *row[1:]) for row in rows.mints],
         )
 
     def forget(self, assets: Iterable[AssetNo]) -> None:

@@ -4,12 +4,13 @@ A batch needs a fixed, small number of queries; most references come from caches
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 import msgspec
 
 from indexer.blocks.packed_block import Lookups, Transaction
+from indexer.rows import tables
 from indexer.rows.caches import (
     Addresses,
     AddressNumbers,
@@ -20,6 +21,7 @@ from indexer.rows.caches import (
     ResolvedOutput,
     UnspentOutputs,
 )
+from indexer.rows.tables import Inserts
 from shared import packed, sql
 from shared.ledger import (
     HASH28_BYTES,
@@ -39,18 +41,6 @@ from shared.sql import Connection
 
 PlacedOutput = tuple[TxId, int, Output]
 """The tx_id of a transaction, the index of one of its outputs, and that output."""
-
-
-class FirstSeen(msgspec.Struct, frozen=True):
-    """Byte strings that appear for the first time, each with its new number. An address also has that of its stake
-    credential, an asset that of its policy and the number of its fingerprint.
-    """
-
-    addresses: list[tuple[AddressNo, StakeNo | None, bytes]]
-    stakes: list[tuple[StakeNo, bytes]]
-    pools: list[tuple[PoolNo, bytes]]
-    policies: list[tuple[PolicyNo, bytes]]
-    assets: list[tuple[AssetNo, PolicyNo, int, bytes]]
 
 
 class UnspentChange(msgspec.Struct, frozen=True):
@@ -85,8 +75,8 @@ class Resolver:
         """Whether the next look-up may forget entries. If so, the rows that need them must be built first."""
         return any(cache.is_full for cache in self._caches)
 
-    async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> FirstSeen:
-        """Look up everything that `rows.of` needs for these blocks.
+    async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> Inserts:
+        """Look up everything that `rows.of` needs for these blocks. Returns as `look_up_numbers` does.
 
         `unapplied` are the preceding blocks whose rows are still being built. Their outputs are not looked up, since
         they will be known before the rows of these blocks are built. It must be empty if `is_full`.
@@ -118,28 +108,28 @@ class Resolver:
         assets: set[bytes],
         reward_accounts: set[bytes],
         pool_ids: set[bytes] = frozenset(),  # type: ignore[assignment] # it is only read
-    ) -> FirstSeen:
+    ) -> Inserts:
         """Look up the numbers of addresses, which are in the order of their first use, assets (policy id and name in
-        one), reward accounts and pools.
+        one), reward accounts and pools. Returns the rows of those that appear for the first time, with new numbers.
         """
+        first_seen = Inserts()
         new_addresses, new_stakes = await self.addresses.look_up(db, addresses, reward_accounts)
         new_policies = await self.policies.look_up(db, {asset[:HASH28_BYTES] for asset in assets})
         new_assets = await self.assets.look_up(db, assets)
-        return FirstSeen(
-            addresses=new_addresses,
-            stakes=new_stakes,
-            pools=await self.pools.look_up(db, pool_ids),
-            policies=new_policies,
-            assets=[
-                (
-                    number,
-                    self.policies[asset[:HASH28_BYTES]],
-                    fingerprint_number(fingerprint_digest(asset)),
-                    asset[HASH28_BYTES:],
-                )
-                for number, asset in new_assets
-            ],
+        first_seen[tables.STAKE].extend(starmap(tables.Stake, new_stakes))
+        first_seen[tables.ADDRESS].extend(new_addresses)
+        first_seen[tables.POOL].extend(starmap(tables.Pool, await self.pools.look_up(db, pool_ids)))
+        first_seen[tables.POLICY].extend(starmap(tables.Policy, new_policies))
+        first_seen[tables.ASSET].extend(
+            tables.Asset(
+                number,
+                self.policies[asset[:HASH28_BYTES]],
+                fingerprint_number(fingerprint_digest(asset)),
+                asset[HASH28_BYTES:],
+            )
+            for number, asset in new_assets
         )
+        return first_seen
 
     def apply(self, change: UnspentChange) -> None:
         """Apply the outputs that a batch made and spent."""

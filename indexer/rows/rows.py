@@ -8,15 +8,16 @@ import asyncio
 import msgspec
 
 from indexer.blocks.packed_block import PackedBlock, Transaction
-from indexer.rows import value_check
+from indexer.rows import reference_outputs, tables, value_check
 from indexer.rows.amounts import Amounts
 from indexer.rows.caches import AddressNumbers, ResolvedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
-from indexer.rows.resolver import FirstSeen, Resolver, UnspentChange, by_number, outputs_paid
+from indexer.rows.resolver import Resolver, UnspentChange, by_number, outputs_paid
 from indexer.rows.staking import Fork, Staking
+from indexer.rows.tables import Inserts
 from shared import ledger, packed
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, StakeNo, TxId
 from shared.packed import OutputKey
 
 _MAX_INT8 = (1 << 63) - 1
@@ -26,33 +27,30 @@ QuantityColumns = tuple[int | None, int | None]
 
 
 class Rows(msgspec.Struct):
-    """The rows of consecutive blocks of one epoch, each a tuple of its table's columns, and the amounts that move.
+    """The rows of consecutive blocks of one epoch, and the amounts that move.
 
     `lovelace_out` is the lovelace in all outputs of the transactions.
 
     Datums and scripts are by hash, each with the first of these transactions that shows it; the index may have it
-    already. Entries of histories, mints among them, have no `seq` yet: it depends on what the index has.
+    already. Entries of histories, mints among them, have no `seq` yet: it depends on what the index has. In bulk they
+    are the rows of the staged tables.
     """
 
-    first_seen: FirstSeen
+    inserts: Inserts
     staking: Staking
     tip: Point
     tip_block_no: int
     first_block_no: int
     epoch_no: int
     lovelace_out: int = 0
-    blocks: list[tuple[int, int, int, PoolNo | None, bytes]] = []
-    epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
-    era_starts: list[tuple[int, str]] = []
-    txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None, bytes | None]] = []
     address_txs: list[tuple[AddressNo, TxId]] = []
     asset_txs: list[tuple[AssetNo, TxId, int | None, int | None]] = []
     account_txs: list[tuple[StakeNo, TxId]] = []
     withdrawals: list[tuple[StakeNo, TxId, int]] = []
     mints: list[tuple[AssetNo, TxId, int | None, int | None, bool]] = []
     reference_outputs: ReferenceOutputs = msgspec.field(default_factory=ReferenceOutputs)
-    datums: dict[bytes, tuple[TxId, bytes]] = {}
-    scripts: dict[bytes, tuple[TxId, int, bytes]] = {}
+    datums: dict[bytes, tables.Datum] = {}
+    scripts: dict[bytes, tables.Script] = {}
     amounts: Amounts = msgspec.field(default_factory=Amounts)
     outputs: Outputs = msgspec.field(default_factory=Outputs)
 
@@ -66,7 +64,7 @@ class Built(msgspec.Struct, frozen=True):
 
 async def of(
     blocks: list[PackedBlock],
-    first_seen: FirstSeen,
+    first_seen: Inserts,
     begun: list[int],
     era: str,
     resolver: Resolver,
@@ -75,14 +73,14 @@ async def of(
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 
-    `first_seen` comes from Resolver.look_up; `begun` are the epochs that begin with the first block, `era` is that of
-    the block before it, and `fork` is that to protocol 10, if it begins with the first block, too. Raises
-    value_check.Unbalanced for a transaction that breaks the ledger's rules.
+    `first_seen` has the rows from Resolver.look_up, to which all others are added; `begun` are the epochs that begin
+    with the first block, `era` is that of the block before it, and `fork` is that to protocol 10, if it begins with the
+    first block, too. Raises value_check.Unbalanced for a transaction that breaks the ledger's rules.
     """
     last = blocks[-1]
     rows = Rows(
-        first_seen=first_seen,
-        staking=Staking(begun, fork),
+        inserts=first_seen,
+        staking=Staking(begun, fork, first_seen),
         tip=last.point,
         tip_block_no=last.block_no,
         first_block_no=blocks[0].block_no,
@@ -92,9 +90,10 @@ async def of(
     for block in blocks:
         if block.era != era:
             era = block.era
-            rows.era_starts.append((block.point.slot_no, era))
+            rows.inserts[tables.ERA_START].append(tables.EraStart(block.point.slot_no, era))
         if block.ebb:
-            rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
+            boundary = tables.EpochBoundaryBlock(block.point.slot_no, block.block_no, block.point.block_hash)
+            rows.inserts[tables.EPOCH_BOUNDARY_BLOCK].append(boundary)
         else:
             _BlockRows(rows, spent, resolver, rules, block).add()
         # NOTE: yield after each block, otherwise Postgres would wait until all of these rows are built.
@@ -120,6 +119,7 @@ class _BlockRows:
     def add(self) -> None:
         """Add the rows of the block and its transactions."""
         block, resolver, rows = self._block, self._resolver, self._rows
+        txs = rows.inserts[tables.TX]
         slot_no = block.point.slot_no
         epoch_no = resolver.network.epoch_of(slot_no)
         index = 0
@@ -127,15 +127,15 @@ class _BlockRows:
             surplus = value_check.Surplus()
             for tx in group:
                 tx_id = ledger.tx_id_of(slot_no, index)
-                packed_columns = self._add_transaction(tx_id, tx, surplus)
+                outputs, inputs, mint = self._add_transaction(tx_id, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:
                     fee = value_check.checked_fee(group, surplus, resolver, self._rules, block.point)
-                rows.txs.append((tx_id, fee, tx.size, tx.tx_hash, *packed_columns, tx.extra, tx.attached))
+                txs.append(tables.Tx(tx_id, fee, tx.size, tx.tx_hash, outputs, inputs, mint, tx.extra, tx.attached))
                 for datum_hash, datum in tx.datums.items():
-                    rows.datums.setdefault(datum_hash, (tx_id, datum))
+                    rows.datums.setdefault(datum_hash, tables.Datum(datum_hash, tx_id, datum))
                 for script_hash, script in tx.scripts.items():
-                    rows.scripts.setdefault(script_hash, (tx_id, *script))
+                    rows.scripts.setdefault(script_hash, tables.Script(script_hash, tx_id, *script))
                 if tx.certificates or tx.withdrawals or tx.credits:
                     rows.staking.add(tx_id, tx, epoch_no, resolver)
                     rows.withdrawals += [
@@ -144,7 +144,7 @@ class _BlockRows:
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
         pool_no = None if block.pool_id is None else resolver.pools[block.pool_id]
-        rows.blocks.append((slot_no, block.block_no, index, pool_no, block.point.block_hash))
+        rows.inserts[tables.BLOCK].append(tables.Block(slot_no, block.block_no, index, pool_no, block.point.block_hash))
         rows.staking.add_block(block, epoch_no, resolver)
 
     def _add_transaction(
@@ -168,7 +168,7 @@ class _BlockRows:
             rows.asset_txs += [(asset_no, tx_id, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
         mint = self._add_mint(tx_id, tx, surplus) if tx.mint else None
         if tx.reference_outputs:
-            rows.reference_outputs.add(tx_id, tx, self._assets)
+            rows.inserts[tables.REFERENCE_OUTPUT].extend(reference_outputs.made_by(tx_id, tx, self._assets))
         return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
 
     def _add_inputs(

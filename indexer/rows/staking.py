@@ -14,7 +14,9 @@ from indexer.blocks.certificates import (
 )
 from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import PackedBlock, Transaction
+from indexer.rows import tables
 from indexer.rows.resolver import Resolver
+from indexer.rows.tables import Inserts
 from shared import packed
 from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId
 from shared.network import Network
@@ -31,7 +33,7 @@ class Fork(msgspec.Struct, frozen=True):
 
 
 class Staking(msgspec.Struct):
-    """Rows, each a tuple of its table's columns, and changes, of a batch whose blocks are all of one epoch.
+    """Rows of certificates, which go into `inserts`, and changes, of a batch whose blocks are all of one epoch.
 
     `begun` are the epochs that begin with its first block. `delegations` has pool_no and active_epoch_no of
     the credentials whose delegation changes.
@@ -39,11 +41,7 @@ class Staking(msgspec.Struct):
 
     begun: list[int]
     fork: Fork | None = None
-    stake_events: list[tuple[TxId, StakeNo, PoolNo | None, int, int, str]] = []
-    vote_delegations: list[tuple[TxId, StakeNo, int, str, bytes | None]] = []
-    representative_events: list[tuple[TxId, int, str, int | None, bytes, bytes | None, bytes | None]] = []
-    pool_updates: list[tuple[TxId, PoolNo, int, bytes]] = []
-    pool_retirements: list[tuple[TxId, PoolNo, int, int]] = []
+    inserts: Inserts = msgspec.field(default_factory=Inserts)
     delegations: dict[StakeNo, tuple[PoolNo | None, int | None]] = {}
     blocks: Counter[tuple[PoolNo, int]] = msgspec.field(default_factory=Counter)
     withdrawn: Counter[StakeNo] = msgspec.field(default_factory=Counter)
@@ -58,37 +56,47 @@ class Staking(msgspec.Struct):
         """Add the certificates, withdrawals and credits of one transaction."""
         for account, taken in tx.withdrawals.items():
             self.withdrawn[resolver.stakes[account]] += taken
+        inserts = self.inserts
         self.credited.update(resolver.stakes[account] for account in tx.credits)
         for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, resolver.network)):
             match change:
                 case StakeChange(kind, account, pool_id):
                     stake_no, pool_no = resolver.stakes[account], None if pool_id is None else resolver.pools[pool_id]
-                    self.stake_events.append((tx_id, stake_no, pool_no, epoch_no, place, kind))
+                    event = tables.StakeEvent(tx_id, stake_no, pool_no, epoch_no, place, kind)
+                    inserts[tables.STAKE_EVENT].append(event)
                     active_epoch_no = None if pool_no is None else epoch_no + ACTIVE_AFTER_EPOCHS
                     self.delegations[stake_no] = (pool_no, active_epoch_no)
                     if kind == "deregistration":
-                        self.vote_delegations.append((tx_id, stake_no, place, kind, None))
+                        ended = tables.VoteDelegation(tx_id, stake_no, place, kind, None)
+                        inserts[tables.VOTE_DELEGATION].append(ended)
                 case VoteDelegation(account, representative):
-                    self.vote_delegations.append((tx_id, resolver.stakes[account], place, "delegation", representative))
+                    stake_no = resolver.stakes[account]
+                    delegated = tables.VoteDelegation(tx_id, stake_no, place, "delegation", representative)
+                    inserts[tables.VOTE_DELEGATION].append(delegated)
                 case RepresentativeChange(kind, representative, lovelace, anchor):
                     url, anchor_hash = (None, None) if anchor is None else (anchor[0].encode(), anchor[1])
-                    row = (tx_id, place, kind, lovelace, representative, url, anchor_hash)
-                    self.representative_events.append(row)
+                    inserts[tables.REPRESENTATIVE_EVENT].append(
+                        tables.RepresentativeEvent(tx_id, place, kind, lovelace, representative, url, anchor_hash)
+                    )
                 case PoolUpdate(pool_id, parameters):
-                    pool_no = resolver.pools[pool_id]
-                    self.pool_updates.append((tx_id, pool_no, place, packed.pack_pool_parameters(parameters)))
+                    content = packed.pack_pool_parameters(parameters)
+                    update = tables.PoolUpdate(tx_id, resolver.pools[pool_id], place, content)
+                    inserts[tables.POOL_UPDATE].append(update)
                 case PoolRetirement(pool_id, retiring_epoch_no):
-                    self.pool_retirements.append((tx_id, resolver.pools[pool_id], retiring_epoch_no, place))
+                    retirement = tables.PoolRetirement(tx_id, resolver.pools[pool_id], retiring_epoch_no, place)
+                    inserts[tables.POOL_RETIREMENT].append(retirement)
 
 
-def of_genesis(genesis: Genesis, resolver: Resolver) -> Staking:
+def of_genesis(genesis: Genesis, resolver: Resolver, inserts: Inserts) -> Staking:
     """The staking state before the first block: rows with the tx_id -1, and delegations from epoch 0 on."""
-    staking = Staking([-1, 0])
+    staking = Staking([-1, 0], inserts=inserts)
     for place, (pool_id, parameters) in enumerate(genesis.pools.items()):
-        staking.pool_updates.append((_GENESIS, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters)))
+        content = packed.pack_pool_parameters(parameters)
+        staking.inserts[tables.POOL_UPDATE].append(tables.PoolUpdate(_GENESIS, resolver.pools[pool_id], place, content))
     for account, pool_id in genesis.delegations.items():
         stake_no, pool_no = resolver.stakes[account], resolver.pools[pool_id]
-        staking.stake_events.append((_GENESIS, stake_no, pool_no, -ACTIVE_AFTER_EPOCHS, 0, "delegation"))
+        event = tables.StakeEvent(_GENESIS, stake_no, pool_no, -ACTIVE_AFTER_EPOCHS, 0, "delegation")
+        staking.inserts[tables.STAKE_EVENT].append(event)
         staking.delegations[stake_no] = (pool_no, 0)
     return staking
 

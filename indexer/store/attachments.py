@@ -9,9 +9,9 @@ from shared import sql
 async def add(db: asyncpg.Connection, rows: Rows) -> None:
     """Add the datums and scripts that the index does not have yet."""
     if rows.datums:
-        await _add_datums.run(db, list(rows.datums), *sql.columns(list(rows.datums.values())))
+        await _add_datums.run(db, *sql.columns(rows.datums.values()))
     if rows.scripts:
-        await _add_scripts.run(db, list(rows.scripts), *sql.columns(list(rows.scripts.values())))
+        await _add_scripts.run(db, *sql.columns(rows.scripts.values()))
 
 
 _sql = sql.beside(__file__)

@@ -3,6 +3,7 @@
 import asyncpg
 
 from indexer.blocks.genesis import Genesis
+from indexer.rows import tables
 from indexer.rows.amounts import Amounts
 from indexer.rows.outputs import utxo_row
 from indexer.rows.resolver import new_resolver
@@ -18,8 +19,11 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
     async with schema.commit(db):
         await erase(db)
         await forget_verification(db, network)
-        genesis_outputs = [(ledger.tx_id_of(-1 - place, 0), *output) for place, output in enumerate(genesis.outputs)]
-        await forward.copy(db, "genesis_output", ("tx_id", "tx_hash", "address", "lovelace"), genesis_outputs)
+        outputs = [
+            tables.GenesisOutput(tx_hash, ledger.tx_id_of(-1 - place, 0), raw, lovelace)
+            for place, (tx_hash, raw, lovelace) in enumerate(genesis.outputs)
+        ]
+        await forward.copy(db, tables.GENESIS_OUTPUT, outputs)
         resolver = await new_resolver(db, network)
         first_seen = await resolver.look_up_numbers(
             db,
@@ -28,13 +32,10 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
             set(genesis.delegations),
             genesis.pools.keys() | set(genesis.delegations.values()),
         )
-        await forward.copy(db, "stake", ("stake_no", "raw"), first_seen.stakes)
-        await forward.copy(db, "address", ("address_no", "stake_no", "raw"), first_seen.addresses)
-        await forward.copy(db, "pool", ("pool_no", "pool_id"), first_seen.pools)
-        paid = [resolver.genesis_output(tx_id, raw, lovelace) for tx_id, _, raw, lovelace in genesis_outputs]
+        staking = of_genesis(genesis, resolver, first_seen)
+        await forward.copy_all(db, first_seen)
         await balances.count_addresses(db)
-        staking = of_genesis(genesis, resolver)
-        await forward.copy_staking(db, staking)
+        paid = [resolver.genesis_output(row.tx_id, row.address, row.lovelace) for row in outputs]
         await epochs.change_delegations(db, staking)
         amounts = Amounts()
         amounts.move(paid, 1)
@@ -46,7 +47,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
 async def erase(db: asyncpg.Connection) -> None:
     """Empty every table of the chain. The counts of rollbacks stay: their metrics must not fall."""
     async with schema.commit(db):
-        await db.execute("TRUNCATE " + await _tables(db))
+        await db.execute("TRUNCATE " + ", ".join(tables.NAMES))
 
 
 async def forget_verification(db: asyncpg.Connection, network: Network) -> None:
@@ -60,20 +61,6 @@ async def renumber(db: asyncpg.Connection) -> None:
     """
     async with schema.commit(db):
         await _renumber.run(db)
-
-
-async def analyze(db: asyncpg.Connection) -> None:
-    """Update the planner's statistics of every table of the chain."""
-    await db.execute("ANALYZE " + await _tables(db))
-
-
-async def _tables(db: asyncpg.Connection) -> str:
-    """All tables of the network except `rollback_depth`, which is not part of its chain."""
-    names: str = await db.fetchval(
-        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
-        " WHERE schemaname = current_schema() AND tablename <> 'rollback_depth'"
-    )
-    return names
 
 
 _sql = sql.beside(__file__)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import asyncpg
 import msgspec
 
+from indexer.rows import tables
 from indexer.rows.rows import Rows
 from indexer.rows.staking import Staking
 from shared import sql
@@ -24,10 +25,11 @@ async def begin(db: asyncpg.Connection, epochs: list[int]) -> None:
 
 async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
     """Add blocks to the sums of their epoch, and to those of their pools."""
-    if rows.blocks:
-        fees = sum(fee for _, fee, *_ in rows.txs if fee is not None)
+    blocks, txs = rows.inserts[tables.BLOCK], rows.inserts[tables.TX]
+    if blocks:
+        fees = sum(tx.fee for tx in txs if tx.fee is not None)
         made = rows.staking.blocks  # all of one epoch
-        sums = (rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.lovelace_out)
+        sums = (rows.epoch_no, len(blocks), len(txs), fees, rows.lovelace_out)
         await _add_blocks.run(db, *sums, [pool_no for pool_no, _ in made], list(made.values()))
 
 

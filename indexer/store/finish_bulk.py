@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import structlog
 
-from indexer.store import balances, beginning, epochs, eras, holders, indexes, outputs, supplies
+from indexer.rows import tables
+from indexer.store import balances, epochs, eras, holders, indexes, outputs, supplies
 from shared import schema, sql
 
 log = structlog.get_logger()
@@ -25,7 +26,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             began = time.monotonic()
             async with schema.commit(db):
                 await _rebuild(db, table, fill)
-                if table in _STAGED:
+                if f"{table}_staged" in tables.NAMES:
                     await db.execute(f"TRUNCATE {table}_staged")
                 await _complete_step.run(db, step)
             _log("bulk.step_completed", began, table=table, step=step, steps=len(_STEPS))
@@ -39,9 +40,14 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
         await outputs.fill_lists(db)
         await epochs.fill(db)
         # New tables have no statistics yet, without which the first queries would be planned badly.
-        await beginning.analyze(db)
+        await analyze(db)
         await _go_live.run(db)
     _log("bulk.ended", began)
+
+
+async def analyze(db: asyncpg.Connection) -> None:
+    """Update the planner's statistics of every table of the chain."""
+    await db.execute("ANALYZE " + ", ".join(tables.NAMES))
 
 
 def _log(event: str, began: float, **fields: object) -> None:
@@ -75,4 +81,3 @@ _STEPS: tuple[tuple[str, Fill], ...] = (
     ("spender", outputs.join_spenders.run),
     ("utxo", outputs.fill),
 )
-_STAGED = {"address_tx", "asset_tx", "account_withdrawal", "mint", "holder", "spender"}

@@ -5,15 +5,17 @@ see backward.py.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import asyncpg
 
 from indexer.blocks.packed_block import NEAR_TIP_BLOCKS
 from indexer.ogmios import frames
+from indexer.rows import tables
 from indexer.rows.amounts import Amounts
 from indexer.rows.histories import HistoryEntries
 from indexer.rows.rows import Rows, quantity_columns
-from indexer.rows.staking import Staking
+from indexer.rows.tables import Inserts, Table
 from indexer.store import attachments, balances, epochs, eras, moves, references, supplies, votes
 from indexer.store.moves import Moves
 from shared import schema, sql
@@ -38,7 +40,7 @@ async def add(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> Mo
     await epochs.change_delegations(db, rows.staking)
     delegators = await epochs.change_rewards(db, rows.staking, rows.tip.slot_no)
     # NOTE: an era begins with an epoch, so never in a commit that undoes other blocks, whose outputs are not moved yet.
-    dropped = await eras.drop_outputs(db) if rows.era_starts else []
+    dropped = await eras.drop_outputs(db) if rows.inserts[tables.ERA_START] else []
     await _advance(db, rows, Phase.LIVE)
     return Moves(
         amounts=rows.amounts,
@@ -68,50 +70,24 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> None:
     """Write the rows of blocks of a live index, except for the moves."""
     await _copy_common(db, rows)
-    await copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), entries.mints)
+    await copy(db, tables.MINT, entries.mints)
 
 
 async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     """Copy the rows of blocks in bulk, and stage histories, spenders and amounts."""
     await _copy_common(db, rows)
-    await copy(db, "address_tx_staged", ("address_no", "tx_id"), rows.address_txs)
-    await copy(db, "asset_tx_staged", ("asset_no", "tx_id", "quantity", "large"), rows.asset_txs)
-    await copy(db, "account_withdrawal_staged", ("stake_no", "tx_id", "lovelace"), rows.withdrawals)
-    await copy(db, "mint_staged", ("asset_no", "tx_id", "quantity", "large", "named"), rows.mints)
-    await copy(db, "spender_staged", ("slot_no", "entries"), list(rows.outputs.spenders.items()))
+    await copy(db, tables.ADDRESS_TX_STAGED, rows.address_txs)
+    await copy(db, tables.ASSET_TX_STAGED, rows.asset_txs)
+    await copy(db, tables.ACCOUNT_WITHDRAWAL_STAGED, rows.withdrawals)
+    await copy(db, tables.MINT_STAGED, rows.mints)
+    await copy(db, tables.SPENDER_STAGED, list(rows.outputs.spenders.items()))
     await stage_amounts(db, rows.amounts)
 
 
 async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
-    await copy(db, "stake", ("stake_no", "raw"), rows.first_seen.stakes)
-    await copy(db, "address", ("address_no", "stake_no", "raw"), rows.first_seen.addresses)
-    await copy(db, "pool", ("pool_no", "pool_id"), rows.first_seen.pools)
-    await copy(db, "policy", ("policy_no", "policy_id"), rows.first_seen.policies)
-    await copy(db, "asset", ("asset_no", "policy_no", "fingerprint", "name"), rows.first_seen.assets)
-    await copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_no", "hash"), rows.blocks)
-    await copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
-    await copy(db, "era_start", ("slot_no", "era"), rows.era_starts)
-    await copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra", "attached"), rows.txs)
-    references = rows.reference_outputs.reference_outputs
-    await copy(db, "reference_output", ("asset_no", "tx_id", "output_index", "datum_hash"), references)
+    await copy_all(db, rows.inserts)
     await attachments.add(db, rows)
-    await copy_staking(db, rows.staking)
-
-
-async def copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
-    await copy(db, "stake_event", ("tx_id", "stake_no", "pool_no", "epoch_no", "place", "kind"), staking.stake_events)
-    await copy(
-        db, "vote_delegation", ("tx_id", "stake_no", "place", "kind", "representative"), staking.vote_delegations
-    )
-    await copy(
-        db,
-        "representative_event",
-        ("tx_id", "place", "kind", "lovelace", "representative", "anchor_url", "anchor_hash"),
-        staking.representative_events,
-    )
-    await votes.retire(db, staking)
-    await copy(db, "pool_update", ("tx_id", "pool_no", "place", "parameters"), staking.pool_updates)
-    await copy(db, "pool_retirement", ("tx_id", "pool_no", "epoch_no", "place"), staking.pool_retirements)
+    await votes.retire(db, rows.staking)
 
 
 async def _skip_fsync_far_from_tip(db: asyncpg.Connection, node_tip: frames.NodePoint, rows: Rows) -> None:
@@ -122,7 +98,7 @@ async def _skip_fsync_far_from_tip(db: asyncpg.Connection, node_tip: frames.Node
 
 async def _advance(db: asyncpg.Connection, rows: Rows, phase: Phase) -> None:
     tip = rows.tip
-    txs = len(rows.txs)
+    txs = len(rows.inserts[tables.TX])
     await _move_tip.run(db, tip.slot_no, rows.tip_block_no, tip.block_hash, rows.first_block_no, txs, phase)
 
 
@@ -130,14 +106,20 @@ async def stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
     """Stage the changes of balances and held quantities."""
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     held = [(*key, *quantity_columns(quantity)) for key, quantity in amounts.holders.items() if quantity]
-    await copy(db, "balance_staged", ("stake_no", "lovelace"), balances)
-    await copy(db, "holder_staged", ("asset_no", "address_no", "quantity", "large"), held)
+    await copy(db, tables.BALANCE_STAGED, balances)
+    await copy(db, tables.HOLDER_STAGED, held)
 
 
-async def copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert rows, each a tuple of these columns."""
+async def copy_all(db: asyncpg.Connection, inserts: Inserts) -> None:
+    """Write rows to their tables."""
+    for table, rows in inserts:
+        await copy(db, table, rows)
+
+
+async def copy(db: asyncpg.Connection, table: Table[Any], rows: Sequence[tuple[object, ...]]) -> None:
+    """Write rows to a table, each a tuple of its columns."""
     if rows:
-        await db.copy_records_to_table(table, columns=columns, records=rows)
+        await db.copy_records_to_table(table.name, columns=table.columns, records=rows)
 
 
 _sql = sql.beside(__file__)

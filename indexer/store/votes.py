@@ -10,6 +10,7 @@ is its delegation. Everything runs inside a commit of its caller.
 import asyncpg
 import msgspec
 
+from indexer.rows import tables
 from indexer.rows.staking import Fork, Staking
 from shared import sql
 
@@ -37,9 +38,9 @@ async def retire(db: asyncpg.Connection, staking: Staking) -> None:
 
     NOTE: in order, because a delegation that one retirement ends is not another's to end.
     """
-    for tx_id, place, kind, _, representative, *_ in staking.representative_events:
-        if kind == "retirement":
-            await _end_by_retirement.run(db, representative, tx_id, place)
+    for event in staking.inserts[tables.REPRESENTATIVE_EVENT]:
+        if event.kind == "retirement":
+            await _end_by_retirement.run(db, event.representative, event.tx_id, event.place)
 
 
 class _Forked(msgspec.Struct, frozen=True):

@@ -18,11 +18,12 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import Lookups, PackedBlock
 from indexer.ledger import protocol
 from indexer.ogmios import frames
-from indexer.rows import rows
+from indexer.rows import rows, tables
 from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Assets, HistoryEntries
-from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
+from indexer.rows.resolver import Resolver, new_resolver
 from indexer.rows.staking import Fork, epochs_begun
+from indexer.rows.tables import Inserts
 from indexer.rows.value_check import Rules, UnexplainedDeposit
 from indexer.store import backward, finish_bulk, forward, position, votes
 from indexer.store.undone import Undone
@@ -126,7 +127,7 @@ class Pipeline:
     def _report(self, committed: _Prepared, took_s: float) -> None:
         """Report blocks that were committed within `took_s`."""
         rows, blocks = committed.rows, committed.blocks
-        tip, block_no, transactions = rows.tip, rows.tip_block_no, len(rows.txs)
+        tip, block_no, transactions = rows.tip, rows.tip_block_no, len(rows.inserts[tables.TX])
         self._progress.signals.committed(tip.slot_no, block_no, self.phase, blocks, transactions, took_s)
         self._progress.advance(tip, block_no, committed.node_tip.height, blocks, transactions)
 
@@ -257,7 +258,7 @@ class Pipeline:
             await self._finish_building()
 
     async def _build(
-        self, blocks: list[PackedBlock], before: LastBlock | None, first_seen: FirstSeen, db: asyncpg.Connection
+        self, blocks: list[PackedBlock], before: LastBlock | None, first_seen: Inserts, db: asyncpg.Connection
     ) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
         begun = epochs_begun(None if before is None else before.point, blocks[0].point, self._session.network)

@@ -11,7 +11,7 @@ it was read (docs/decisions/0019).
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from enum import Enum
 from typing import Any, TypeVar
@@ -22,13 +22,14 @@ import msgspec
 from indexer.blocks import effects, genesis, packed_block
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios.connection import Ogmios, RollBackward
-from indexer.rows import rows, value_check
+from indexer.rows import rows, tables, value_check
 from indexer.rows.resolver import new_resolver
-from indexer.rows.staking import Staking, of_genesis
+from indexer.rows.staking import of_genesis
+from indexer.rows.tables import History, Inserts, Row, Table
 from indexer.store import position
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
-from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id_of
+from shared.ledger import Point, tx_id_of
 from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
 
 WINDOW_BLOCKS = 500
@@ -36,7 +37,7 @@ _MOST_TRIES = 5
 _MOST_SHOWN_BYTES = 40
 _RULES = value_check.Rules(value_check.Deposits(STAKE_DEPOSIT, POOL_DEPOSIT), from_origin=False)
 
-_Row = TypeVar("_Row", bound=msgspec.Struct)
+_Hashed = TypeVar("_Hashed", tables.Datum, tables.Script)
 
 Connect = Callable[[], Awaitable[Ogmios]]
 Progress = Callable[[str, int, int], None]
@@ -218,28 +219,37 @@ async def _differences(
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from the outputs that they spend"
         return [("tx", Difference(what, None, None, str(failure)))]
     ids = tx_id_of(first_slot, 0), tx_id_of(last_slot + 1, 0)
-    datums = _each(_Datum, ((key, *row) for key, row in rebuilt.datums.items()))
-    scripts = _each(_Script, ((key, *row) for key, row in rebuilt.scripts.items()))
-    stored_datums = await _datums.all(db, *ids, list(rebuilt.datums))
-    stored_scripts = await _scripts.all(db, *ids, list(rebuilt.scripts))
-    return [
-        *_differing("block", await _blocks.all(db, first_slot, last_slot), _each(_Block, rebuilt.blocks)),
-        *_differing(
-            "epoch_boundary_block",
-            await _boundaries.all(db, first_slot, last_slot),
-            _each(_BoundaryBlock, rebuilt.epoch_boundary_blocks),
-        ),
-        *_differing("era_start", await _eras.all(db, first_slot, last_slot), _each(_EraStart, rebuilt.era_starts)),
-        *_differing("tx", *_with_same_flags(await _transactions.all(db, *ids), _each(_Transaction, rebuilt.txs))),
-        *_differing(
-            "reference_output",
-            await _reference_outputs.all(db, *ids),
-            _each(_ReferenceOutput, rebuilt.reference_outputs.reference_outputs),
-        ),
-        *_differing("datum", *_first_seen(stored_datums, datums, ids[0])),
-        *_differing("script", *_first_seen(stored_scripts, scripts, ids[0])),
-        *await _differing_staking(db, rebuilt.staking, *ids),
-    ]
+    made = rebuilt.inserts
+    made[tables.DATUM].extend(rebuilt.datums.values())
+    made[tables.SCRIPT].extend(rebuilt.scripts.values())
+    found = []
+    for table in tables.HISTORY:
+        if table in (tables.DATUM, tables.SCRIPT):
+            hashes = [row.hash for row in made[table]]
+            indexed = await _stored(db, table, "(tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3)", *ids, hashes)
+            found += _differing(table, *_first_seen(indexed, made[table], ids[0]))
+        elif table is tables.TX:
+            found += _differing(table, *_with_same_flags(await _stored_between(db, table, *ids), made[table]))
+        elif "tx_id" in table.columns:
+            found += _differing(table, await _stored_between(db, table, *ids), made[table])
+        else:
+            indexed = await _stored(db, table, "slot_no BETWEEN $1 AND $2", first_slot, last_slot)
+            found += _differing(table, indexed, made[table])
+    return found
+
+
+async def _stored_between(db: asyncpg.Connection, table: Table[Row], first_tx_id: int, next_tx_id: int) -> list[Row]:
+    """The rows of transactions, without those that follow from the rows of others."""
+    chosen = "tx_id >= $1 AND tx_id < $2"
+    if table is tables.VOTE_DELEGATION:
+        chosen += " AND kind IN ('delegation', 'deregistration')"
+    return await _stored(db, table, chosen, first_tx_id, next_tx_id)
+
+
+async def _stored(db: asyncpg.Connection, table: Table[Row], chosen: str, *arguments: object) -> list[Row]:
+    """The rows of a table for which a condition holds."""
+    text = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE {chosen}"  # noqa: S608 - ours
+    return [table.row(*record) for record in await db.fetch(text, *arguments)]
 
 
 async def _genesis_differences(
@@ -255,64 +265,36 @@ async def _genesis_differences(
         resolver = await new_resolver(db, network)
         pool_ids = configured.pools.keys() | set(configured.delegations.values())
         await resolver.look_up_numbers(db, set(), set(), set(configured.delegations), pool_ids)
-        outputs = await _genesis_outputs.all(db)
-        made = [
-            _GenesisOutput(tx_hash, tx_id_of(-1 - place, 0), raw, lovelace)
+        made = Inserts()
+        of_genesis(configured, resolver, made)
+        outputs = [
+            tables.GenesisOutput(tx_hash, tx_id_of(-1 - place, 0), raw, lovelace)
             for place, (tx_hash, raw, lovelace) in enumerate(configured.outputs)
         ]
-        return [
-            *_differing("genesis_output", outputs, made),
-            *await _differing_staking(db, of_genesis(configured, resolver), -1, 0),
-        ]
+        found = _differing(tables.GENESIS_OUTPUT, await _stored(db, tables.GENESIS_OUTPUT, "true"), outputs)
+        for table in tables.HISTORY:
+            if "tx_id" in table.columns:
+                found += _differing(table, await _stored_between(db, table, -1, 0), made[table])
+        return found
 
 
-async def _differing_staking(
-    db: asyncpg.Connection, staking: Staking, first_tx_id: int, next_tx_id: int
-) -> list[tuple[str, Difference]]:
-    ids = first_tx_id, next_tx_id
-    return [
-        *_differing("stake_event", await _stake_events.all(db, *ids), _each(_StakeEvent, staking.stake_events)),
-        *_differing(
-            "vote_delegation", await _vote_delegations.all(db, *ids), _each(_VoteDelegation, staking.vote_delegations)
-        ),
-        *_differing(
-            "representative_event",
-            await _representative_events.all(db, *ids),
-            _each(_RepresentativeEvent, staking.representative_events),
-        ),
-        *_differing("pool_update", await _pool_updates.all(db, *ids), _each(_PoolUpdate, staking.pool_updates)),
-        *_differing(
-            "pool_retirement", await _pool_retirements.all(db, *ids), _each(_PoolRetirement, staking.pool_retirements)
-        ),
-    ]
-
-
-def _each(kind: type[_Row], made: Iterable[tuple[Any, ...]]) -> list[_Row]:
-    return [kind(*row) for row in made]
-
-
-def _differing(table: str, indexed: list[_Row], made: list[_Row]) -> list[tuple[str, Difference]]:
-    """Each column that differs, and rows on one side only. Fields without a default are the key of a row."""
-    ours, theirs = ({_key(row): row for row in side} for side in (indexed, made))
+def _differing(table: History[Row], indexed: list[Row], made: list[Row]) -> list[tuple[str, Difference]]:
+    """Each column that differs, and rows on one side only."""
+    ours, theirs = ({row[: table.key]: row for row in side} for side in (indexed, made))
     found = []
     for key in ours.keys() | theirs.keys() if ours != theirs else ():
-        where = f"{table} {_show_all(key)}"
+        where = f"{table.name} {_show_all(key)}"
         stored, new = ours.get(key), theirs.get(key)
         if stored is None or new is None:
             sides = ("none", "a row") if stored is None else ("a row", "none")
-            found.append((table, Difference(f"row of {where}", None, *sides)))
+            found.append((table.name, Difference(f"row of {where}", None, *sides)))
             continue
         found += [
-            (table, Difference(f"{column} of {where}", None, *_shown(getattr(stored, column), getattr(new, column))))
-            for column in new.__struct_fields__
-            if getattr(stored, column) != getattr(new, column)
+            (table.name, Difference(f"{column} of {where}", None, *_shown(old, value)))
+            for column, old, value in zip(table.columns, stored, new, strict=True)
+            if old != value
         ]
     return sorted(found, key=lambda each: each[1].what)
-
-
-def _key(row: msgspec.Struct) -> tuple[Any, ...]:
-    fields = row.__struct_fields__
-    return msgspec.structs.astuple(row)[: len(fields) - len(row.__struct_defaults__)]
 
 
 def _shown(stored: Any, new: Any) -> tuple[str, str]:
@@ -335,18 +317,16 @@ def _show_all(key: tuple[Any, ...]) -> str:
     return ", ".join(map(_show, key))
 
 
-def _with_same_flags(
-    indexed: "list[_Transaction]", made: "list[_Transaction]"
-) -> "tuple[list[_Transaction], list[_Transaction]]":
+def _with_same_flags(indexed: list[tables.Tx], made: list[tables.Tx]) -> tuple[list[tables.Tx], list[tables.Tx]]:
     """Transactions without the parts that depend on the node's flags, if those flags have changed since indexing."""
     if all(tx.size is None for tx in indexed) or all(tx.size is None for tx in made):
-        indexed, made = ([msgspec.structs.replace(tx, size=None) for tx in side] for side in (indexed, made))
+        indexed, made = ([tx._replace(size=None) for tx in side] for side in (indexed, made))
     stored = {tx.tx_id: tx for tx in indexed}
     alike = []
     for new in made:
         old = stored.get(new.tx_id)
         if old is not None and old.extra != new.extra and _same_but_for_form(old.extra, new.extra):
-            new = msgspec.structs.replace(new, extra=old.extra)
+            new = new._replace(extra=old.extra)
         alike.append(new)
     return indexed, alike
 
@@ -363,123 +343,15 @@ def _same_but_for_form(one: bytes | None, other: bytes | None) -> bool:
     return len(forms) == 2 and labels[0] == labels[1] and bare[0] == bare[1]
 
 
-def _first_seen(
-    indexed: "list[_Hashed]", made: "list[_Hashed]", first_tx_id: int
-) -> "tuple[list[_Hashed], list[_Hashed]]":
+def _first_seen(indexed: list[_Hashed], made: list[_Hashed], first_tx_id: int) -> tuple[list[_Hashed], list[_Hashed]]:
     """Datums or scripts with the tx_id of the transaction that showed each of them first."""
     earlier = {each.hash: each.tx_id for each in indexed if each.tx_id < first_tx_id}
-    return indexed, [msgspec.structs.replace(new, tx_id=earlier.get(new.hash, new.tx_id)) for new in made]
-
-
-# Rows: each field is a column, in the order of its table's COPY; fields of the key have no default.
-
-
-class _Block(msgspec.Struct, frozen=True):
-    slot_no: int
-    block_no: int | None = None
-    tx_count: int | None = None
-    pool_no: PoolNo | None = None
-    hash: bytes | None = None
-
-
-class _BoundaryBlock(msgspec.Struct, frozen=True):
-    slot_no: int
-    block_no: int | None = None
-    hash: bytes | None = None
+    return indexed, [new._replace(tx_id=earlier.get(new.hash, new.tx_id)) for new in made]
 
 
 class _EraStart(msgspec.Struct, frozen=True):
     slot_no: int
-    era: str = ""
-
-
-class _Transaction(msgspec.Struct, frozen=True):
-    tx_id: int
-    fee: int | None = None
-    size: int | None = None
-    hash: bytes | None = None
-    outputs: bytes | None = None
-    inputs: bytes | None = None
-    mint: bytes | None = None
-    extra: bytes | None = None
-    attached: bytes | None = None
-
-
-class _ReferenceOutput(msgspec.Struct, frozen=True):
-    asset_no: AssetNo
-    tx_id: int
-    output_index: int
-    datum_hash: bytes | None = None
-
-
-class _Datum(msgspec.Struct, frozen=True):
-    hash: bytes
-    tx_id: int = -1
-    body: bytes | None = None
-
-
-class _Script(msgspec.Struct, frozen=True):
-    hash: bytes
-    tx_id: int = -1
-    language: int | None = None
-    body: bytes | None = None
-
-
-_Hashed = TypeVar("_Hashed", _Datum, _Script)
-
-
-class _GenesisOutput(msgspec.Struct, frozen=True):
-    tx_hash: bytes
-    tx_id: int | None = None
-    address: bytes | None = None
-    lovelace: int | None = None
-
-
-class _StakeEvent(msgspec.Struct, frozen=True):
-    """All columns are the key: a difference appears as one surplus row and one missing row."""
-
-    tx_id: int
-    stake_no: StakeNo
-    pool_no: PoolNo | None
-    epoch_no: int
-    place: int
-    kind: str
-
-
-class _VoteDelegation(msgspec.Struct, frozen=True):
-    """All columns are the key, too."""
-
-    tx_id: int
-    stake_no: StakeNo
-    place: int
-    kind: str
-    representative: bytes | None
-
-
-class _RepresentativeEvent(msgspec.Struct, frozen=True):
-    """All columns are the key, too."""
-
-    tx_id: int
-    place: int
-    kind: str
-    lovelace: int | None
-    representative: bytes
-    anchor_url: bytes | None
-    anchor_hash: bytes | None
-
-
-class _PoolUpdate(msgspec.Struct, frozen=True):
-    tx_id: int
-    pool_no: PoolNo
-    place: int
-    parameters: bytes | None = None
-
-
-class _PoolRetirement(msgspec.Struct, frozen=True):
-    tx_id: int
-    pool_no: PoolNo
-    epoch_no: int
-    place: int
+    era: str
 
 
 class _Slot(msgspec.Struct, frozen=True):
@@ -490,17 +362,4 @@ _sql = sql.beside(__file__)
 _window_begins = _sql.query("window_begins", _Slot)
 _points_ahead = _sql.query("points_ahead", Point)
 _points_before = _sql.query("points_before", Point)
-_blocks = _sql.query("blocks", _Block)
-_boundaries = _sql.query("boundaries", _BoundaryBlock)
 _era_before = _sql.query("era_before", _EraStart)
-_eras = _sql.query("eras", _EraStart)
-_transactions = _sql.query("transactions", _Transaction)
-_reference_outputs = _sql.query("reference_outputs", _ReferenceOutput)
-_datums = _sql.query("datums", _Datum)
-_scripts = _sql.query("scripts", _Script)
-_genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
-_stake_events = _sql.query("stake_events", _StakeEvent)
-_vote_delegations = _sql.query("vote_delegations", _VoteDelegation)
-_representative_events = _sql.query("representative_events", _RepresentativeEvent)
-_pool_updates = _sql.query("pool_updates", _PoolUpdate)
-_pool_retirements = _sql.query("pool_retirements", _PoolRetirement)

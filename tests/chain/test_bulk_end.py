@@ -91,7 +91,7 @@ async def test_an_index_goes_live_with_statistics(db: asyncpg.Connection, monkey
     chain = Written(db, bulk=True)
     await chain.append(100, tx("a", pays(person("ann"))))
     with monkeypatch.context() as patched:
-        patched.setattr(beginning, "analyze", interrupted)
+        patched.setattr(finish_bulk, "analyze", interrupted)
         with pytest.raises(Interrupted):
             await chain.finalize()
     index = await position.read(db)

@@ -9,9 +9,10 @@ import pytest
 from indexer.blocks import effects, packed_block
 from indexer.blocks.effects import BlockEffects, Effects, Output
 from indexer.ogmios import frames
-from indexer.rows import rows
+from indexer.rows import rows, tables
 from indexer.rows.caches import ResolvedOutput
-from indexer.rows.resolver import FirstFree, FirstSeen, Resolver
+from indexer.rows.resolver import FirstFree, Resolver
+from indexer.rows.tables import Inserts
 from indexer.rows.value_check import Deposits, Rules, Unbalanced
 from shared import address, packed
 from shared.encoding import bech32_encode
@@ -188,9 +189,9 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
     block = packed_block.pack(
         BlockEffects(AT, 1, "", False, None, [group], "conway"), frames.NodePoint(7, _id(0)), PREVIEW
     )
-    first_seen = FirstSeen([], [], [], [], [])
+    first_seen = Inserts()
     built = asyncio.run(rows.of([block], first_seen, [], "conway", resolver, rules))
-    return built.rows.txs[-1][1]
+    return built.rows.inserts[tables.TX][-1].fee
 
 
 REGISTRATION = {"type": "stakeCredentialRegistration", "credential": "00" * 28, "from": "verificationKey"}

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from indexer.blocks.packed_block import Lookups
-from indexer.rows import caches
+from indexer.rows import caches, tables
 from indexer.rows.caches import UNCOMMITTED_PARTS, ResolvedOutput, UnspentOutputs
 from indexer.rows.resolver import FirstFree, Resolver
 from shared import packed
@@ -25,7 +25,7 @@ async def test_outputs_of_blocks_that_are_being_built_are_not_looked_up() -> Non
     before = _block(bytes(32))
     block = _block(bytes([1]) * 32, packed.output_key(bytes(32), 0))
     found = await resolver.look_up(NO_DATABASE, [block], [before])
-    assert found.addresses == []
+    assert found[tables.ADDRESS] == []
 
 
 def test_an_output_of_two_forks_is_forgotten_once_it_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,333 @@
+"""The tables of a chain, each declared once: its rows, and how a rollback finds those of undone blocks.
+
+A batch collects the rows of a table in `Inserts`, under its declaration: `inserts[STAKE_EVENT].append(StakeEvent(…))`.
+The rest follows: `forward.copy_all` writes them, `backward.py` deletes them, `beginning.erase` empties the table, and
+`verify` compares it with the node's blocks. tests/test_schema.py compares the declarations with schema.sql.
+
+Tables whose rows change, or follow from other tables, are in CONCERNS.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from shared.ledger import AddressNo, AssetNo, PolicyNo, PoolNo, StakeNo, TxId
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+
+class Found(Enum):
+    """How a rollback finds the rows to delete: a condition of `delete_rows` in store/backward.sql."""
+
+    BY_TX_ID = "tx_id >= $1"
+    BY_SLOT_NO = "slot_no >= $2"
+    AFTER_TIP = "slot_no > $3"
+    """If the new tip is an epoch boundary block, a block in its slot is undone, and it is not."""
+    BY_EPOCH_NO = "epoch_no > $4"
+    BY_NEXT_EPOCH_NO = "epoch_no > $4 + 1"
+    """The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's."""
+    BY_CONCERN = None
+    """By the code of a concern in `indexer/store/`, if at all: row numbers are never reused."""
+
+
+class Table(Generic[Row]):
+    """A table whose rows are inserted as they are: `row` has its columns, in the order of COPY."""
+
+    def __init__(self, name: str, row: type[Row], found: Found) -> None:
+        self.name, self.row, self.found = name, row, found
+        self.columns: tuple[str, ...] = row._fields  # type: ignore[attr-defined] # a NamedTuple
+        TABLES.append(self)
+
+
+TABLES: list[Table[Any]] = []
+
+
+class History(Table[Row]):
+    """A table whose rows follow from the node's blocks alone, so `verify` compares it with those.
+
+    `key` is how many of the first columns name a row there, None: all.
+    """
+
+    def __init__(self, name: str, row: type[Row], found: Found, *, key: int | None = None) -> None:
+        super().__init__(name, row, found)
+        self.key = key
+
+
+class Inserts:
+    """The rows of a batch to insert, by table."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Table[Any], list[Any]] = {}
+
+    def __getitem__(self, table: Table[Row]) -> list[Row]:
+        """The rows of a table, to read and to append to."""
+        return self._rows.setdefault(table, [])
+
+    def __iter__(self) -> Iterator[tuple[Table[Any], list[Any]]]:
+        return iter(self._rows.items())
+
+
+# Row numbers of byte strings ------------------------------------------------------------------------------------------
+
+
+class Stake(NamedTuple):
+    stake_no: StakeNo
+    raw: bytes
+
+
+class Address(NamedTuple):
+    address_no: AddressNo
+    stake_no: StakeNo | None
+    raw: bytes
+
+
+class Pool(NamedTuple):
+    pool_no: PoolNo
+    pool_id: bytes
+
+
+class Policy(NamedTuple):
+    policy_no: PolicyNo
+    policy_id: bytes
+
+
+class Asset(NamedTuple):
+    asset_no: AssetNo
+    policy_no: PolicyNo
+    fingerprint: int
+    name: bytes
+
+
+STAKE = Table("stake", Stake, Found.BY_CONCERN)
+ADDRESS = Table("address", Address, Found.BY_CONCERN)
+POOL = Table("pool", Pool, Found.BY_CONCERN)
+POLICY = Table("policy", Policy, Found.BY_CONCERN)
+ASSET = Table("asset", Asset, Found.BY_CONCERN)
+
+
+# Blocks and transactions ----------------------------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    slot_no: int
+    block_no: int
+    tx_count: int
+    pool_no: PoolNo | None
+    hash: bytes
+
+
+class EpochBoundaryBlock(NamedTuple):
+    slot_no: int
+    block_no: int
+    hash: bytes
+
+
+class EraStart(NamedTuple):
+    slot_no: int
+    era: str
+
+
+class Tx(NamedTuple):
+    tx_id: TxId
+    fee: int | None
+    size: int | None
+    hash: bytes
+    outputs: bytes
+    inputs: bytes
+    mint: bytes | None
+    extra: bytes | None
+    attached: bytes | None
+
+
+class GenesisOutput(NamedTuple):
+    tx_hash: bytes
+    tx_id: TxId
+    address: bytes
+    lovelace: int
+
+
+class ReferenceOutput(NamedTuple):
+    asset_no: AssetNo
+    tx_id: TxId
+    output_index: int
+    datum_hash: bytes | None
+
+
+class Datum(NamedTuple):
+    hash: bytes
+    tx_id: TxId
+    body: bytes
+
+
+class Script(NamedTuple):
+    hash: bytes
+    tx_id: TxId
+    language: int
+    body: bytes
+
+
+BLOCK = History("block", Block, Found.BY_SLOT_NO, key=1)
+EPOCH_BOUNDARY_BLOCK = History("epoch_boundary_block", EpochBoundaryBlock, Found.AFTER_TIP, key=1)
+ERA_START = History("era_start", EraStart, Found.BY_CONCERN, key=1)
+TX = History("tx", Tx, Found.BY_TX_ID, key=1)
+GENESIS_OUTPUT = History("genesis_output", GenesisOutput, Found.BY_CONCERN, key=1)
+REFERENCE_OUTPUT = History("reference_output", ReferenceOutput, Found.BY_TX_ID, key=3)
+DATUM = History("datum", Datum, Found.BY_TX_ID, key=1)
+SCRIPT = History("script", Script, Found.BY_TX_ID, key=1)
+
+
+# Certificates ---------------------------------------------------------------------------------------------------------
+
+
+class StakeEvent(NamedTuple):
+    tx_id: TxId
+    stake_no: StakeNo
+    pool_no: PoolNo | None
+    epoch_no: int
+    place: int
+    kind: str
+
+
+class VoteDelegation(NamedTuple):
+    tx_id: TxId
+    stake_no: StakeNo
+    place: int
+    kind: str
+    representative: bytes | None
+
+
+class RepresentativeEvent(NamedTuple):
+    tx_id: TxId
+    place: int
+    kind: str
+    lovelace: int | None
+    representative: bytes
+    anchor_url: bytes | None
+    anchor_hash: bytes | None
+
+
+class PoolUpdate(NamedTuple):
+    tx_id: TxId
+    pool_no: PoolNo
+    place: int
+    parameters: bytes
+
+
+class PoolRetirement(NamedTuple):
+    tx_id: TxId
+    pool_no: PoolNo
+    epoch_no: int
+    place: int
+
+
+STAKE_EVENT = History("stake_event", StakeEvent, Found.BY_TX_ID)
+VOTE_DELEGATION = History("vote_delegation", VoteDelegation, Found.BY_TX_ID)
+REPRESENTATIVE_EVENT = History("representative_event", RepresentativeEvent, Found.BY_TX_ID)
+POOL_UPDATE = History("pool_update", PoolUpdate, Found.BY_TX_ID, key=3)
+POOL_RETIREMENT = History("pool_retirement", PoolRetirement, Found.BY_TX_ID)
+
+
+# Mints, and what bulk stages, in `Rows` as plain tuples: a transaction has several, and those cost a quarter ----------
+
+
+class Mint(NamedTuple):
+    asset_no: AssetNo
+    seq: int
+    tx_id: TxId
+    quantity: int | None
+    large: int | None
+    named: bool
+
+
+class StagedAddressTx(NamedTuple):
+    address_no: AddressNo
+    tx_id: TxId
+
+
+class StagedAssetTx(NamedTuple):
+    asset_no: AssetNo
+    tx_id: TxId
+    quantity: int | None
+    large: int | None
+
+
+class StagedWithdrawal(NamedTuple):
+    stake_no: StakeNo
+    tx_id: TxId
+    lovelace: int
+
+
+class StagedMint(NamedTuple):
+    asset_no: AssetNo
+    tx_id: TxId
+    quantity: int | None
+    large: int | None
+    named: bool
+
+
+class StagedSpender(NamedTuple):
+    slot_no: int
+    entries: bytes
+
+
+class StagedBalance(NamedTuple):
+    stake_no: StakeNo
+    lovelace: int
+
+
+class StagedHolder(NamedTuple):
+    asset_no: AssetNo
+    address_no: AddressNo
+    quantity: int | None
+    large: int | None
+
+
+MINT = Table("mint", Mint, Found.BY_TX_ID)
+ADDRESS_TX_STAGED = Table("address_tx_staged", StagedAddressTx, Found.BY_TX_ID)
+ASSET_TX_STAGED = Table("asset_tx_staged", StagedAssetTx, Found.BY_TX_ID)
+ACCOUNT_WITHDRAWAL_STAGED = Table("account_withdrawal_staged", StagedWithdrawal, Found.BY_TX_ID)
+MINT_STAGED = Table("mint_staged", StagedMint, Found.BY_TX_ID)
+SPENDER_STAGED = Table("spender_staged", StagedSpender, Found.BY_CONCERN)
+BALANCE_STAGED = Table("balance_staged", StagedBalance, Found.BY_CONCERN)
+HOLDER_STAGED = Table("holder_staged", StagedHolder, Found.BY_CONCERN)
+
+
+# Tables that the statements of a concern write, in the file of that name in `indexer/store/` --------------------------
+
+
+class Derived(NamedTuple):
+    """A table that is written by statements, and the concern whose statements these are."""
+
+    name: str
+    concern: str
+    found: Found = Found.BY_CONCERN
+
+
+DERIVED = (
+    Derived("tip", "forward"),
+    *(Derived(name, "histories") for name in ("address_tx", "asset_tx", "account_tx", "account_withdrawal")),
+    *(Derived(name, "outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
+    *(Derived(name, "outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
+    Derived("dropped_output", "eras"),
+    *(Derived(name, "holders") for name in ("holder", "policy_holder", "account_holder", "policy_account_holder")),
+    *(Derived(name, "holders") for name in ("holder_bucket", "policy_holder_bucket")),
+    *(Derived(name, "holders") for name in ("account_holder_bucket", "policy_account_holder_bucket")),
+    Derived("asset_bucket", "supplies"),
+    Derived("epoch", "epochs", Found.BY_EPOCH_NO),
+    Derived("pool_reaping", "epochs", Found.BY_EPOCH_NO),
+    Derived("pool_epoch", "epochs", Found.BY_NEXT_EPOCH_NO),
+    Derived("pool_reward", "epochs", Found.BY_NEXT_EPOCH_NO),
+    *(Derived(name, "epochs") for name in ("reward", "reward_due", "delegator", "delegator_bucket", "live_stake")),
+    Derived("protocol_fork", "votes", Found.BY_EPOCH_NO),
+    Derived("ledger_state", "epochs"),
+    Derived("node_comparison", "epochs", Found.BY_EPOCH_NO),
+    Derived("epoch_parameters", "epochs", Found.BY_EPOCH_NO),
+    Derived("genesis_configuration", "epochs"),
+)
+
+HISTORY = tuple(table for table in TABLES if isinstance(table, History))
+
+ALL: tuple[Table[Any] | Derived, ...] = (*TABLES, *DERIVED)
+"""Every table of a chain. `rollback_depth` counts rollbacks of the node, and is not part of the chain."""
+
+NAMES = tuple(table.name for table in ALL)
