@@ -3,23 +3,24 @@
 If a fork replaces blocks of a live index by others, both are one commit.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import asyncpg
 import msgspec
 import structlog
 
+from indexer.rows import tables
 from indexer.rows.histories import HistoryEntries
 from indexer.rows.outputs import utxo_row
 from indexer.rows.rows import Rows
-from indexer.store import addresses, epochs, eras, forward, moves, outputs, position, submitted, supplies
+from indexer.rows.tables import Found
+from indexer.store import addresses, epochs, eras, forward, moves, outputs, position, references, submitted, supplies
 from indexer.store.moves import Moves, fork
 from indexer.store.position import OurBlock
 from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import ledger, network_state, schema, sql
-from shared.ledger import Point, PoolNo, StakeNo
+from shared.ledger import Point
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -86,7 +87,10 @@ async def rollback(
 async def _undo(
     db: asyncpg.Connection, network: Network, point: Point, first_slot: int, *, bulk: bool, by_node: bool
 ) -> tuple[Undone, Moves]:
-    """Undo all blocks from `first_slot` on, so that `point` is the tip, except for the moves: read, delete, reverse."""
+    """Undo all blocks from `first_slot` on, so that `point` is the tip, except for the moves, which are returned.
+
+    That is: read what the blocks did, undo it in tables that are not deleted by range, delete the rows.
+    """
     first_tx_id = ledger.tx_id_of(first_slot, 0)
     # NOTE: mints written at the end of bulk are stored in order of assets. The planner then considers their BRIN index
     # useless and scans the whole table, although the latest rows are in few places.
@@ -94,22 +98,24 @@ async def _undo(
     undone = await read_undone(db, first_tx_id)
     if by_node:
         await submitted.undo(db, network, first_tx_id)
-    changed, revived = await _delete(db, network, point, first_slot, undone)
-    await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
+    reverted = await epochs.undo(db, network, point, first_slot, undone)
+    await references.undo(db, first_tx_id)
     dropped = set(await eras.undo(db, first_slot))
+    await _delete_rows.run(db, first_tx_id, first_slot, point.slot_no, network.epoch_of(point.slot_no))
+    delegators = await epochs.restore_delegations(db, reverted)
+    await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
     if bulk:
         await outputs.cut_staged_spenders(db, first_tx_id)
-        await _delete_staged.run(db, first_tx_id)
     unused = await addresses.delete_unused(db, undone.entries.address_txs, bulk=bulk)
     undone = msgspec.structs.replace(undone, unused_addresses=unused)
     if bulk:
         return undone, Moves(undone.amounts)
     await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
-    await epochs.undo_reward_changes(db, point, changed | undone.reward_accounts)
+    await epochs.undo_reward_changes(db, point, {*reverted.stake_nos, *undone.reward_accounts})
     return undone, Moves(
         amounts=undone.amounts,
         cut=undone.entries,
-        delegators=changed | await epochs.delegators_of(db, revived),
+        delegators=delegators,
         removed=[row for row in undone.made if row not in dropped],
         added=[
             *(utxo_row(output) for output in undone.restored.values()),
@@ -119,51 +125,20 @@ async def _undo(
     )
 
 
-async def _delete(
-    db: asyncpg.Connection, network: Network, point: Point, first_slot: int, undone: Undone
-) -> tuple[set[StakeNo], set[PoolNo]]:
-    """Delete the blocks from `first_slot` on, and restore the delegations and counts of blocks from before them.
-
-    `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored, and the
-    pools that were reaped in an epoch after the new tip's.
-    """
-    epoch_no = network.epoch_of(point.slot_no)
-    next_slot = network.epoch_start(epoch_no + 1)
-    lovelace_out = sum(lovelace for tx_id, lovelace in undone.lovelace_out if tx_id < ledger.tx_id_of(next_slot, 0))
-    deleted = await _delete_blocks.all(
-        db, first_slot, point.block_hash, ledger.tx_id_of(first_slot, 0), epoch_no, next_slot, lovelace_out
-    )
-    made = [
-        (row.pool_no, network.epoch_of(row.slot_no))
-        for row in deleted
-        if row.pool_no is not None and row.slot_no is not None
-    ]
-    # In `pool_epoch`, the rows of the epoch after the tip's exist already, and those of later ones are deleted.
-    blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
-    changed = {row.stake_no for row in deleted if row.stake_no is not None}
-    await epochs.undo(db, blocks, changed)
-    return changed, {row.pool_no for row in deleted if row.pool_no is not None and row.slot_no is None}
-
-
 async def _count_depth(db: asyncpg.Connection, blocks: int) -> None:
     """Count one rollback by the node. Runs inside its commit."""
     await _count_rollback.run(db, next(most for most in network_state.ROLLBACK_BOUNDS if blocks <= most), blocks)
 
 
-class _DeletedRow(msgspec.Struct, frozen=True):
-    """The slot and maker of a deleted block, the pool of a deleted reaping, or the stake credential of a deleted event.
-
-    The other fields are null.
-    """
-
-    slot_no: int | None
-    pool_no: PoolNo | None
-    stake_no: StakeNo | None
-
-
 _sql = sql.beside(__file__)
 _block_back = _sql.query("block_back", Point)
-_delete_staged = _sql.command("delete_staged")
-_delete_blocks = _sql.query("delete_blocks", _DeletedRow)
+_delete_rows = _sql.command(
+    "delete_rows",
+    deletes=", ".join(
+        f"deleted_{table.name} AS (DELETE FROM {table.name} WHERE {table.found.value})"  # noqa: S608 - ours
+        for table in tables.ALL
+        if table.found is not Found.BY_CONCERN
+    ),
+)
 _move_tip_back = _sql.command("move_tip_back")
 _count_rollback = _sql.command("count_rollback")

@@ -1,6 +1,5 @@
 """Stake, pools and epochs in the database. Everything here runs inside a commit of its caller."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 import asyncpg
@@ -9,8 +8,10 @@ import msgspec
 from indexer.rows import tables
 from indexer.rows.rows import Rows
 from indexer.rows.staking import Staking
+from indexer.store.undone import Undone
 from shared import sql
-from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo
+from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, slot_of, tx_id_of
+from shared.network import Network
 
 
 async def begin(db: asyncpg.Connection, epochs: list[int]) -> None:
@@ -55,11 +56,6 @@ async def change_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int)
     return changed_rewards
 
 
-async def delegators_of(db: asyncpg.Connection, pools: set[PoolNo]) -> set[StakeNo]:
-    """The stake credentials that delegate to some pools."""
-    return {row.stake_no for row in await _delegators_of.all(db, list(pools))} if pools else set()
-
-
 async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
     """Update the lists of delegators for these credentials: balance, reward and pool."""
     wanted = sorted(stake_nos)
@@ -75,13 +71,27 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_live_stake.run(db)
 
 
-async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], delegations: set[StakeNo]) -> None:
-    """Subtract blocks, by pool and epoch, and restore the delegations of stake credentials from their last event."""
-    if blocks:
-        rows = [(*key, count) for key, count in blocks.items()]
-        await _subtract_blocks.run(db, *sql.columns(rows))
-    if delegations:
-        await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
+async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slot: int, undone: Undone) -> "Reverted":
+    """Take the blocks from `first_slot` on out of the sums of epochs and pools, before they are deleted. `point` is the
+    new tip.
+    """
+    epoch_no = network.epoch_of(point.slot_no)
+    next_slots = [network.epoch_start(epoch_no + 1), network.epoch_start(epoch_no + 2)]
+    lovelace_out = sum(lovelace for tx_id, lovelace in undone.lovelace_out if slot_of(tx_id) < next_slots[0])
+    reverted = await _undo.one(db, first_slot, tx_id_of(first_slot, 0), epoch_no, *next_slots, lovelace_out)
+    assert reverted is not None, "a statement without FROM has one row"
+    await _undo_readings.run(db, epoch_no)
+    return reverted
+
+
+async def restore_delegations(db: asyncpg.Connection, reverted: "Reverted") -> set[StakeNo]:
+    """Restore delegations after a rollback has deleted the events and reapings that ended them. Returns the stake
+    credentials whose delegation may have changed.
+    """
+    if reverted.stake_nos:
+        await _restore_delegations.run(db, reverted.stake_nos, ACTIVE_AFTER_EPOCHS)
+    revived = await _delegators_of.all(db, reverted.reaped) if reverted.reaped else []
+    return {*reverted.stake_nos, *(row.stake_no for row in revived)}
 
 
 async def undo_reward_changes(db: asyncpg.Connection, point: Point, changed: set[StakeNo]) -> None:
@@ -94,6 +104,13 @@ async def undo_reward_changes(db: asyncpg.Connection, point: Point, changed: set
         await _make_rewards_due.run(db, sorted(changed), point.slot_no)
 
 
+class Reverted(msgspec.Struct, frozen=True):
+    """The stake credentials of undone events, and the pools that were reaped in undone epochs."""
+
+    stake_nos: list[StakeNo]
+    reaped: list[PoolNo]
+
+
 class _Delegator(msgspec.Struct, frozen=True):
     stake_no: StakeNo
 
@@ -102,7 +119,6 @@ _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
 _reap = _sql.command("reap")
 _add_blocks = _sql.command("add_blocks")
-_subtract_blocks = _sql.command("subtract_blocks")
 _delegate = _sql.command("delegate")
 _withdraw = _sql.command("withdraw")
 _make_rewards_due = _sql.command("make_rewards_due")
@@ -112,4 +128,6 @@ _refresh_delegators = _sql.command("refresh_delegators")
 _fill_delegators = _sql.command("fill_delegators")
 _fill_delegator_buckets = _sql.command("fill_delegator_buckets")
 _fill_live_stake = _sql.command("fill_live_stake")
+_undo = _sql.query("undo", Reverted)
+_undo_readings = _sql.command("undo_readings")
 _restore_delegations = _sql.command("restore_delegations")

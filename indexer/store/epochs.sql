@@ -56,14 +56,6 @@ ON CONFLICT (epoch_no) DO UPDATE SET
     blocks = present.blocks + excluded.blocks, tx_count = present.tx_count + excluded.tx_count,
     fees = present.fees + excluded.fees, output = present.output + excluded.output
 
--- name: subtract_blocks
--- Subtract $3 blocks from pools $1 in epochs $2. Rows without blocks and stake are deleted.
-MERGE INTO pool_epoch USING (
-    SELECT * FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS undone (pool_no, epoch_no, blocks)
-) undone ON pool_epoch.pool_no = undone.pool_no AND pool_epoch.epoch_no = undone.epoch_no
-WHEN MATCHED AND pool_epoch.blocks = undone.blocks AND pool_epoch.active_stake = 0 THEN DELETE
-WHEN MATCHED THEN UPDATE SET blocks = pool_epoch.blocks - undone.blocks
-
 -- name: delegate
 UPDATE stake SET pool_no = changed.pool_no, active_epoch_no = changed.active_epoch_no
 FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS changed (stake_no, pool_no, active_epoch_no)
@@ -126,6 +118,49 @@ SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY pool_no, b
 
 -- name: fill_live_stake
 INSERT INTO live_stake (lovelace) SELECT coalesce(sum(lovelace), 0) FROM delegator_bucket
+
+-- name: undo
+-- Before the blocks from slot $1 and tx_id $2 on are deleted: take those of the new tip's epoch, $3, out of its sums, and
+-- those of this epoch and the next one out of their pools' counts. $4 and $5 are the first slots of the two epochs after
+-- it, and $6 is the lovelace of the outputs in the undone blocks of epoch $3. Rows of later epochs are deleted with the blocks.
+--
+-- Returns the stake credentials of undone events, and the pools that were reaped in undone epochs.
+WITH undone AS MATERIALIZED (
+    SELECT slot_no, tx_count, pool_no, CASE WHEN slot_no < $4 THEN $3 ELSE $3 + 1 END AS epoch_no
+    FROM block WHERE slot_no >= $1 AND slot_no < $5
+), sums AS MATERIALIZED (
+    SELECT count(*) AS blocks, coalesce(sum(tx_count), 0) AS transactions,
+           (SELECT coalesce(sum(fee), 0) FROM tx WHERE tx_id >= $2 AND tx_id < $4::bigint << 16) AS fees
+    FROM undone WHERE epoch_no = $3
+), emptied AS (
+    -- The tip's epoch has no blocks left if the tip is its epoch boundary block.
+    DELETE FROM epoch USING sums WHERE epoch_no = $3 AND epoch.blocks = sums.blocks
+), smaller AS (
+    UPDATE epoch SET
+        blocks = epoch.blocks - sums.blocks, tx_count = tx_count - sums.transactions, fees = epoch.fees - sums.fees,
+        output = output - $6::numeric
+    FROM sums WHERE epoch_no = $3 AND epoch.blocks > sums.blocks
+), of_pools AS MATERIALIZED (
+    SELECT pool_no, epoch_no, count(*) AS blocks FROM undone WHERE pool_no IS NOT NULL GROUP BY pool_no, epoch_no
+), emptied_pools AS (
+    DELETE FROM pool_epoch p USING of_pools u
+    WHERE p.pool_no = u.pool_no AND p.epoch_no = u.epoch_no AND p.blocks = u.blocks AND active_stake = 0
+), smaller_pools AS (
+    UPDATE pool_epoch p SET blocks = p.blocks - u.blocks FROM of_pools u
+    WHERE p.pool_no = u.pool_no AND p.epoch_no = u.epoch_no AND (p.blocks > u.blocks OR active_stake > 0)
+)
+SELECT ARRAY(SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $2) AS stake_nos,
+       ARRAY(SELECT pool_no FROM pool_reaping WHERE epoch_no > $3) AS reaped
+
+-- name: undo_readings
+-- Rewards that were read in an epoch after $1 must be read and compared again, in whichever epoch comes next, so epoch_no is
+-- cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no may still have to be
+-- lowered.
+UPDATE ledger_state SET
+    epoch_no = CASE WHEN epoch_no > $1 THEN -1 ELSE epoch_no END,
+    next_stake_no = CASE WHEN epoch_no > $1 THEN 0 ELSE next_stake_no END,
+    complete_epoch_no = CASE WHEN complete_epoch_no > $1 THEN $1 ELSE complete_epoch_no END
+WHERE epoch_no > $1 OR complete_epoch_no > $1
 
 -- name: restore_delegations
 -- Set the delegation of credentials to their last stake_event.
