@@ -1,7 +1,7 @@
 """The argument of a handler: the question, the body, the caller, and the database to query."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Generic, TypeVar
 
 import asyncpg
@@ -9,7 +9,7 @@ import msgspec
 
 from api import compression
 from api.bodies import Body as WrittenBody
-from api.bodies import Writer, has_parts
+from api.bodies import Held, Writer, has_parts
 from api.caller import AdminKey, ApiKey, KeyInvalidation
 from api.chain_servers import ChainServer
 from api.parameters import Body, Question
@@ -42,8 +42,7 @@ class Notes(msgspec.Struct):
     `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
     `metadata_warning` is the header `Metadata-Warning`, or None. `body` is that of a long answer, already written.
 
-    `is_head` says that only the headers are sent, `accepted` is `Accept-Encoding`, and `file_turn` is a turn for a file
-    that the request has waited for.
+    `is_head` says that only the headers are sent, `accepted` is `Accept-Encoding`, and `held` are the body's turns.
     """
 
     settled_by: str | None = None
@@ -51,7 +50,7 @@ class Notes(msgspec.Struct):
     body: WrittenBody | None = None
     is_head: bool = False
     accepted: str | None = None
-    file_turn: AsyncExitStack | None = None
+    held: Held | None = None
 
     def settle(self, block_hash: bytes, block_no: int, tip_block_no: int) -> None:
         """Note the block that fixes the answer, if it is too deep for a rollback."""
@@ -59,13 +58,13 @@ class Notes(msgspec.Struct):
             self.settled_by = block_hash.hex()
 
     async def free(self) -> None:
-        """Free the body and the turn, which are not sent."""
+        """Free the body, which is not sent, and the turns."""
         body, self.body = self.body, None
         if body is not None:
             await body.close()
-        turn, self.file_turn = self.file_turn, None
-        if turn is not None:
-            await turn.aclose()
+        held, self.held = self.held, None
+        if held is not None:
+            await held.close()
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
@@ -90,7 +89,10 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
         """A connection to the server for one statement, which sees one snapshot. Look-ups of names may follow it."""
         if self.shared_db is not None:
             return nullcontext(self.shared_db)
-        return self.source.connection(self.network, self.key.credential_id)
+        held = self.notes.held
+        # NOTE: who has a turn to build waits for no other request of its key, which would keep others from building.
+        is_building = held is not None and self.services.room.building in held
+        return self.source.connection(self.network, None if is_building else self.key.credential_id)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
@@ -112,9 +114,10 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
             notes.body = None
         if notes.is_head or not has_parts(answer):
             return answer
-        turn, notes.file_turn = notes.file_turn, None
         encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
-        notes.body = await Writer(self.services.room, self.key.credential_id, encoding, turn).write(answer)
+        if notes.held is None:
+            notes.held = Held(self.key.credential_id)
+        notes.body = await Writer(self.services.room, encoding, notes.held).write(answer)
         return answer
 
     def about(self, question: OtherT, shared_db: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":

@@ -44,8 +44,12 @@ class Exceeded(Exception):
     """A list has more than MOST_BYTES."""
 
 
-class NoFileYet(Exception):
-    """No turn for a file is free: wait for one without holding anything else, then answer again."""
+class NoTurnYet(Exception):
+    """No turn of `turns` is free: give back the connection, wait for one (`Held.take`), then answer again."""
+
+    def __init__(self, turns: Turns[Any]) -> None:
+        super().__init__()
+        self.turns = turns
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -60,6 +64,44 @@ class Room(msgspec.Struct, frozen=True):
         return cls(
             Turns(None, BUILDING, BUILDING_EACH, "long answers"), Turns(folder, FILES, FILES_EACH, "long answers")
         )
+
+
+class Held:
+    """The turns that the long answer of one request holds."""
+
+    def __init__(self, key: Hashable) -> None:
+        self._key = key
+        self._turns: dict[Turns[Any], AsyncExitStack] = {}
+
+    def __contains__(self, turns: Turns[Any]) -> bool:
+        return turns in self._turns
+
+    async def take(self, turns: Turns[Any]) -> None:
+        """Wait for a turn. Raises Refusal."""
+        stack = AsyncExitStack()
+        await stack.enter_async_context(turns.turn(self._key))
+        self._turns[turns] = stack
+
+    async def take_free(self, turns: Turns[Any]) -> None:
+        """Take a turn, unless it is held already. Raises NoTurnYet."""
+        if turns not in self._turns:
+            if not turns.is_free(self._key):
+                raise NoTurnYet(turns)
+            await self.take(turns)
+
+    def hand_over(self, turns: Turns[Any]) -> AsyncExitStack:
+        """The end of a turn, for someone else to call."""
+        return self._turns.pop(turns)
+
+    async def end(self, *turns: Turns[Any]) -> None:
+        """End those of these turns that are held."""
+        for each in turns:
+            if each in self._turns:
+                await self._turns.pop(each).aclose()
+
+    async def close(self) -> None:
+        """End all."""
+        await self.end(*list(self._turns))
 
 
 class Parts:
@@ -97,10 +139,10 @@ class Body(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """Writes one answer. `held` is a turn for a file that the request has waited for, None if it has not."""
+    """Writes one answer. `held` are the turns that its request has waited for."""
 
-    def __init__(self, room: Room, key: Hashable, encoding: str | None, held: AsyncExitStack | None) -> None:
-        self._room, self._key, self._held = room, key, held
+    def __init__(self, room: Room, encoding: str | None, held: Held) -> None:
+        self._room, self._held = room, held
         self._encoding, self._compress = encoding, compression.in_pieces(encoding)
         self._digest = sha256()
         self._most: int | None = None
@@ -113,25 +155,26 @@ class Writer:
         self._is_building = False
 
     async def write(self, answer: Any) -> Body:
-        """The body of an answer. Raises Refusal, and NoFileYet."""
+        """The body of an answer. Raises Refusal, and NoTurnYet, after which a turn for a file is kept."""
         try:
             await self._write(answer)
             await self._flush(ends=True)
             content: bytes | SentFile = b"".join(self._written)
             if self._file is not None:
-                assert self._held is not None, "a file has a turn"
                 self._file.seek(0)
-                content = SentFile(self._file, self._held, is_negotiated=True)
-            elif self._held is not None:  # it was waited for, and the answer has become shorter since
-                await self._held.aclose()
+                stack = self._held.hand_over(self._room.files)
+                stack.enter_context(self._file)
+                content = SentFile(self._file, stack, is_negotiated=True)
+            await self._held.close()  # of a file, if it was waited for and the answer has become shorter since
             return Body(content, self._encoding, self._digest.digest())
-        except BaseException:
-            if self._held is not None:
-                await self._held.aclose()
+        except NoTurnYet:
+            await self._held.end(self._room.building)
             raise
-        finally:
-            if self._is_building:
-                self._room.building.end(self._key)
+        except BaseException:
+            if self._file is not None:
+                self._file.close()
+            await self._held.close()
+            raise
 
     async def _write(self, value: Any) -> None:
         parts: list[Parts] = []
@@ -175,7 +218,7 @@ class Writer:
             self._store(text, ends)
             return
         if not self._is_building:
-            await self._room.building.take(self._key)
+            await self._held.take_free(self._room.building)
             self._is_building = True
         if self._file is None and self._written_bytes >= MOST_IN_MEMORY:
             await self._to_file()
@@ -191,13 +234,8 @@ class Writer:
             self._file.write(packed)
 
     async def _to_file(self) -> None:
-        if self._held is None:
-            if not self._room.files.is_free(self._key):
-                raise NoFileYet
-            self._held = AsyncExitStack()
-            await self._held.enter_async_context(self._room.files.turn(self._key))
-        file = tempfile.TemporaryFile(dir=self._room.files.shared)  # noqa: SIM115 - the stack closes it
-        self._file = self._held.enter_context(file)
+        await self._held.take_free(self._room.files)
+        self._file = tempfile.TemporaryFile(dir=self._room.files.shared)  # noqa: SIM115 - closed with the turn
         self._file.writelines(self._written)
         self._written = []
 

@@ -188,7 +188,7 @@ class Api:
                 answer = caching.respond(request, way.route.status, answer, notes)
             return answer
         finally:
-            if notes.body is not None or notes.file_turn is not None:
+            if notes.body is not None or notes.held is not None:
                 await notes.free()
 
     def _read_url(self, method: str, raw_path: str, raw_query: str) -> tuple[Question, Sequence[str]]:

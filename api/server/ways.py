@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ from api import caching, caller, idempotency, restrictions
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
 from api.blockfrost import shape
-from api.bodies import NoFileYet
+from api.bodies import NoTurnYet
 from api.caller import AdminKey, ApiKey, AuthenticatedRequest
 from api.chain import tip
 from api.chain_servers import ChainServer
@@ -114,13 +113,13 @@ class _Read(_OfApiKey):
     async def _of_a_server(
         self, key: ApiKey, read: Callable[[ChainServer], Awaitable[Any]], notes: Notes, *, on_primary: bool = False
     ) -> Any:
-        """The answer of a server. A long one that finds no turn for its file is read again when it has one."""
+        """The answer of a server. A long one that finds no turn is read again when it has one."""
         while True:
             try:
                 return await self._services.chain_servers.read(key.network, read, on_primary=on_primary)
-            except NoFileYet:
-                turn = notes.file_turn = AsyncExitStack()
-                await turn.enter_async_context(self._services.room.files.turn(key.credential_id))
+            except NoTurnYet as missing:
+                assert notes.held is not None, "its writer had it"
+                await notes.held.take(missing.turns)
 
 
 class _ReadWithBody(_Read):

@@ -6,12 +6,13 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import msgspec
 import pytest
 
 from api import bodies, sending, turns
-from api.bodies import MOST_BYTES, Writer
-from api.chain_servers import ChainServers
+from api.bodies import MOST_BYTES, Room, Writer
+from api.chain_servers import CONNECTIONS, ChainServers
 from shared import database, packed
 from shared.network import PREVIEW, Network
 from tests import long_answers
@@ -154,6 +155,51 @@ async def test_an_answer_waits_for_a_file_without_holding_a_connection(
             assert not any(each.done() for each in waiting)
             holding.close()
         assert [(await each).status for each in waiting] == [200] * 4
+
+
+async def test_answers_that_wait_to_be_built_hold_no_connection(
+    environment: dict[str, str], data_dir: Path, issue_key: IssueKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many keys as there are connections wait for the turn that another one has; a further key does not."""
+    monkeypatch.setattr(bodies, "BUILDING", 1)
+    monkeypatch.setattr(turns, "WAIT_S", PATIENCE_S)
+    room = Room.in_folder(data_dir)
+    monkeypatch.setattr(Room, "in_folder", lambda _: room)
+    keys = [await issue_key() for _ in range(CONNECTIONS + 1)]
+    async with serving(environment) as api:
+        building = room.building
+        await building.take("another")
+        waiting = [asyncio.create_task(api.get(LONG_PATHS[0], key)) for key in keys[:CONNECTIONS]]
+        async with asyncio.timeout(PATIENCE_S):
+            while len(building._waiting) < CONNECTIONS:
+                await asyncio.sleep(0.01)
+            assert (await api.get("/v1/blocks/latest", keys[-1])).status == 200
+        assert not any(each.done() for each in waiting)
+        building.end("another")
+        assert [(await each).status for each in waiting] == [200] * CONNECTIONS
+
+
+async def test_an_answer_that_has_its_turn_to_be_built_waits_for_no_other_read_of_its_key(
+    environment: dict[str, str], data_dir: Path, key: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would keep others from being built meanwhile."""
+    room = Room.in_folder(data_dir)
+    monkeypatch.setattr(Room, "in_folder", lambda _: room)
+    async with serving(environment) as api, asyncio.timeout(PATIENCE_S):
+        for other in range(bodies.BUILDING):
+            await room.building.take(other)
+        waiting = asyncio.create_task(api.get(LONG_PATHS[0], key))
+        while not room.building._waiting:
+            await asyncio.sleep(0.01)
+        async with db.transaction():
+            await db.execute("LOCK TABLE chain_preview.policy_holder")
+            slow = asyncio.create_task(api.get(f"/v1/assets/policy/{'03' * 28}/holders", key))
+            while not await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                await asyncio.sleep(0.01)
+            room.building.end(0)
+            assert (await waiting).status == 200
+            assert not slow.done()
+        assert (await slow).status == 200
 
 
 async def test_an_answer_that_is_refused_because_too_many_are_unread_counts_as_failed(
