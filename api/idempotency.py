@@ -65,9 +65,8 @@ def hash_of_body(key: str, sent: Mapping[str, Any]) -> bytes:
 async def answer(route: Route, ask: AdminAsk[Any, Any], body_hash: bytes, key: str) -> Any:
     """The answer of the route's handler or, if a request with this key was executed before, the whole response.
 
-    If any process is executing a request with
-    this key, this call waits for it. Raises Refusal. If the handler raises one, nothing is stored, since its commit is
-    rolled back.
+    If any process is executing a request with this key, this call waits for it. Raises Refusal. If the handler raises
+    one, nothing is stored, since its commit is rolled back.
     """
     key_hash = _key_hash(ask.key.id, route, ask.question, key)
     async with ask.commit() as db:
