@@ -14,8 +14,10 @@ import numpy as np
 from indexer.verify import flows, recompute, spenders
 from indexer.verify.flows import Flows, Mint, Outputs, Withdrawal
 from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, sums_at, weight_of
+from indexer.verify.moments import Moments
 from indexer.verify.numbers import Numbers
 from indexer.verify.results import Difference
+from indexer.verify.spenders import Spenders
 from indexer.verify.spending import GenesisOutput, Row
 from shared import metadata, sql
 from shared.ledger import AssetNo
@@ -25,8 +27,9 @@ from shared.sql import Connection
 class Sums(msgspec.Struct, frozen=True):
     """One sum for each table that depends on history alone, to be compared modulo PRIME.
 
-    histories.py adds up `address_count`. `spending` is a sum over inputs less that over the outputs that `spender` says
-    are spent, and `disordered` the number of rows of `spender` that are not in order: both must be 0.
+    histories.py adds up `address_count`. `spender` is the number of inputs less that of the entries of `spender`,
+    `spending` a sum over inputs less that over the outputs that `spender` says are spent, and `disordered` the number
+    of rows of `spender` that are not in order: each must be 0.
     """
 
     address_tx: int = 0
@@ -54,22 +57,23 @@ async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
     made, tx_id = flows.of_genesis(outputs), ints([output.tx_id for output in outputs])
     spent_by = spent.of(tx_id, made.index)
     return Sums(
+        spender=-len(spent.output_no),
         spending=-int(_terms(made, spent_by)[spent_by >= 0].sum()),
         disordered=spent.disordered,
         utxo=_of_unspent(made, weight_of(tx_id), spent_by < 0),
     )
 
 
-async def of(db: Connection, rows: Sequence[Row], flows: Flows, disordered: int, numbers: Numbers) -> Sums:
-    """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
+async def of(db: Connection, rows: Sequence[Row], flows: Flows, spent: Spenders, numbers: Numbers) -> Sums:
+    """The sums of some transactions, whole blocks; `spent` are the outputs that `spender` names for their slots."""
     return msgspec.structs.replace(
-        of_flows(rows, flows, disordered, numbers),
+        of_flows(rows, flows, spent, numbers),
         account_withdrawal=await _of_withdrawals(db, flows.withdrawals),
         named=await _named(db, flows.mints),
     )
 
 
-def of_flows(rows: Sequence[Row], flows: Flows, disordered: int, numbers: Numbers) -> Sums:
+def of_flows(rows: Sequence[Row], flows: Flows, entries: Spenders, numbers: Numbers) -> Sums:
     """The same without the sums that need names of accounts and assets: `account_withdrawal` and `named`."""
     made, spent, spent_by = flows.made, flows.spent, flows.spent_by
     weights, unspent = weight_of(flows.tx_id), spent_by < 0
@@ -83,9 +87,9 @@ def of_flows(rows: Sequence[Row], flows: Flows, disordered: int, numbers: Number
         asset_tx=_of_payments(made, weights),
         mint=_of_mints(flows, weights),
         holder=_of_holdings(made, unspent),
-        spender=len(spent.row),
+        spender=len(spent.row) - len(entries.output_no),
         spending=of_spending(flows),
-        disordered=disordered,
+        disordered=entries.disordered,
         utxo=_of_unspent(made, weights, unspent),
         reference_output=reference_output,
         spent_reference=spent_reference,
@@ -191,13 +195,21 @@ async def make_functions(db: asyncpg.Connection) -> None:
         await command.run(db)
 
 
-async def of_tables(db: asyncpg.Connection) -> dict[str, str | None]:
-    """The sum of each derived table except those of histories.py, as text; None if its rows are inconsistent."""
-    sums = {}
-    for name, query in _TABLES.items():
-        found = await query.one(db)
-        assert found is not None, "a statement that adds up has one row"
-        sums[name] = found.total
+async def of_changing(db: asyncpg.Connection) -> dict[str, str | None]:
+    """The sums of the derived tables whose rows change with every block, as text; None if its rows are inconsistent."""
+    return {name: (await query.all(db))[0].total for name, query in _CHANGING.items()}
+
+
+async def of_growing(moments: Moments) -> dict[str, str | None]:
+    """The same of the other tables except those of histories.py: of their rows up to the noted block, or the number of
+    rows that differ from those of another table, whatever the last block is.
+    """
+    sums = dict[str, str | None]()
+    for name, query in _GROWING.items():
+        async with moments.next() as moment:
+            sums[name] = (await query.all(moment.db, moment.first_new, moment.next_new))[0].total
+    for name, query in _OF_OTHERS.items():
+        sums[name] = (await moments.all(query))[0].total
     return sums
 
 
@@ -231,23 +243,12 @@ _MAKE = tuple(
     _sql.command(name)
     for name in ("make_key_of", "make_weight_of", "make_holding_of", "make_reduced", "make_left_output")
 )
-_TABLES = {
+_CHANGING = {name: _sql.query(name, _Total) for name in ("holder", "utxo", "address_count")}
+_GROWING = {
+    name: _sql.query(name, _Total)
+    for name in ("account_withdrawal", "mint", "named", "reference_output", "spent_reference")
+}
+_OF_OTHERS = {
     "policy_holder": _sql.query("policy_holders", _Total, holder="holder", owner_no="address_no"),
     "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", owner_no="account_no"),
-} | {
-    name: _sql.query(name, _Total)
-    for name in (
-        "account_withdrawal",
-        "mint",
-        "named",
-        "holder",
-        "account_holder",
-        "stake",
-        "address_count",
-        "spender",
-        "utxo",
-        "reference_output",
-        "spent_reference",
-        "policy",
-    )
-}
+} | {name: _sql.query(name, _Total) for name in ("account_holder", "stake", "policy")}

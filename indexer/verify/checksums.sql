@@ -1,6 +1,7 @@
 -- The sums of checksums.py over the derived tables, modulo 2860486313, as text; and for tables that are derived from other
 -- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
--- or a history is not numbered 0, 1, 2 … in order of tx_id.
+-- or a history is not numbered 0, 1, 2 … in order of tx_id. With arguments, rows of transactions from tx_id $1 to before $2,
+-- those after the noted block, are left out of the sum.
 
 -- name: make_key_of
 -- The key of a row number.
@@ -43,15 +44,11 @@ FROM (
            count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
     FROM (
         SELECT stake_no, seq, tx_id, lovelace, lag(tx_id) OVER (PARTITION BY stake_no ORDER BY seq) AS before
-        FROM account_withdrawal_entry
+        FROM account_withdrawal_entry WHERE tx_id < $1 OR tx_id >= $2
     ) numbered
     GROUP BY stake_no
 ) history
 LEFT JOIN stake USING (stake_no)
-
--- name: spender
--- The number of entries. The processes that read history compare the entries themselves.
-SELECT pg_temp.reduced(sum(length(entries) / 12)) AS total FROM spender
 
 -- name: utxo
 -- With dropped_output, which is compared with the rows of utxo.
@@ -77,7 +74,8 @@ SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL AND supply = coalesce(mo
 FROM asset
 FULL JOIN (SELECT asset_no, tx_id_at(entries, 0) AS first_paid FROM asset_tx WHERE chunk = 0) paid USING (asset_no)
 FULL JOIN (
-    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * minted) AS moved, sum(minted) AS moved_supply,
+    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * minted) FILTER (WHERE tx_id < $1 OR tx_id >= $2) AS moved,
+           sum(minted) AS moved_supply,
            count(*) FILTER (WHERE minted > 0) AS mints, count(*) FILTER (WHERE minted < 0) AS burns,
            min(tx_id) AS first_moved, min(tx_id) FILTER (WHERE minted > 0) AS first_minted,
            count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR minted = 0) = 0 AS in_order
@@ -90,7 +88,8 @@ FULL JOIN (
 ) history USING (asset_no)
 
 -- name: named
-SELECT pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric)) AS total FROM mint WHERE named
+SELECT pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric)) AS total
+FROM mint WHERE named AND (tx_id < $1 OR tx_id >= $2)
 
 -- name: holder
 SELECT CASE WHEN bool_and(name IS NOT NULL AND raw IS NOT NULL) IS NOT FALSE
@@ -122,6 +121,7 @@ SELECT CASE WHEN bool_and(name IS NOT NULL) IS NOT FALSE
                 pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric * (output_index + 1)
             )) END AS total
 FROM reference_output LEFT JOIN asset USING (asset_no)
+WHERE tx_id < $1 OR tx_id >= $2
 
 -- name: spent_reference
 -- By the first 32 bits of the hash that the spending input names.
@@ -131,7 +131,7 @@ SELECT CASE WHEN bool_and(hash IS NOT NULL) IS NOT FALSE
                 * (output_index + 1) * pg_temp.weight_of(spent_tx_id)
             )) END AS total
 FROM reference_output LEFT JOIN tx USING (tx_id)
-WHERE spent_tx_id IS NOT NULL
+WHERE spent_tx_id < $1 OR spent_tx_id >= $2
 
 -- name: policy
 SELECT count(*)::text AS total

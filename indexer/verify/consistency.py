@@ -5,9 +5,9 @@
 
 from hashlib import blake2b
 
-import asyncpg
 import msgspec
 
+from indexer.verify.moments import Moments
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import network_state, packed, sql
 from shared.ledger import PoolNo, tx_id_of
@@ -16,41 +16,41 @@ from shared.network import Network
 _HASH_BYTES = 32
 
 
-async def check(db: asyncpg.Connection, network: Network, *, from_origin: bool) -> list[CheckResult]:
-    """Run all checks of this module in the open snapshot."""
+async def check(moments: Moments, network: Network, *, from_origin: bool) -> list[CheckResult]:
+    """Run all checks of this module, each in a snapshot of its own."""
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
-        CheckResult("chain", await _chain.all(db, MOST_SHOWN, network.byron_slots)),
-        CheckResult("era_start", await _eras.all(db, MOST_SHOWN, network.byron_slots)),
+        CheckResult("chain", await moments.all(_chain, MOST_SHOWN, network.byron_slots)),
+        CheckResult("era_start", await moments.all(_eras, MOST_SHOWN, network.byron_slots)),
         CheckResult(
             "epoch_boundary_block",
-            await _boundaries.all(db, MOST_SHOWN, network.byron_slots, network.byron_epoch_slots),
+            await moments.all(_boundaries, MOST_SHOWN, network.byron_slots, network.byron_epoch_slots),
         ),
-        CheckResult("hash", await _hashes.all(db, MOST_SHOWN)),
-        CheckResult("genesis_output", await _wrong_genesis_outputs(db)),
-        CheckResult("reference", await _references.all(db, MOST_SHOWN)),
-        CheckResult("stake_event", await _stake_events.all(db, MOST_SHOWN, *epochs, from_origin)),
-        CheckResult("pool_reaping", await _reapings.all(db, MOST_SHOWN, *epochs)),
-        CheckResult("pool_update", await _wrong_parameters(db)),
-        CheckResult("pool_retirement", await _retirements.all(db, MOST_SHOWN, *epochs, from_origin)),
-        CheckResult("reward", await _rewards.all(db, MOST_SHOWN)),
-        CheckResult("ledger_state", await _ledger_state.all(db, MOST_SHOWN, *epochs)),
-        CheckResult("rollback_depth", await _rollbacks.all(db, MOST_SHOWN, network_state.ROLLBACK_BOUNDS)),
+        CheckResult("hash", await moments.all(_hashes, MOST_SHOWN)),
+        CheckResult("genesis_output", await _wrong_genesis_outputs(moments)),
+        CheckResult("reference", await moments.all(_references, MOST_SHOWN)),
+        CheckResult("stake_event", await moments.all(_stake_events, MOST_SHOWN, *epochs, from_origin)),
+        CheckResult("pool_reaping", await moments.all(_reapings, MOST_SHOWN, *epochs)),
+        CheckResult("pool_update", await _wrong_parameters(moments)),
+        CheckResult("pool_retirement", await moments.all(_retirements, MOST_SHOWN, *epochs, from_origin)),
+        CheckResult("reward", await moments.all(_rewards, MOST_SHOWN)),
+        CheckResult("ledger_state", await moments.all(_ledger_state, MOST_SHOWN, *epochs)),
+        CheckResult("rollback_depth", await moments.all(_rollbacks, MOST_SHOWN, network_state.ROLLBACK_BOUNDS)),
     ]
 
 
-async def check_equal(db: asyncpg.Connection) -> list[CheckResult]:
+async def check_equal(moments: Moments) -> list[CheckResult]:
     """Name the byte strings that several rows have, which `indexes` has noticed."""
     return [
-        CheckResult("address", await _numbers.all(db, MOST_SHOWN)),
-        CheckResult("hash", await _equal_hashes.all(db, MOST_SHOWN)),
+        CheckResult("address", await moments.all(_numbers, MOST_SHOWN)),
+        CheckResult("hash", await moments.all(_equal_hashes, MOST_SHOWN)),
     ]
 
 
-async def _wrong_genesis_outputs(db: asyncpg.Connection) -> list[Difference]:
+async def _wrong_genesis_outputs(moments: Moments) -> list[Difference]:
     """Genesis outputs whose hash is not that of their address, or whose tx_id does not follow from their order."""
     found = []
-    for place, output in enumerate(await _genesis_outputs.all(db)):
+    for place, output in enumerate(await moments.all(_genesis_outputs)):
         expected = blake2b(output.address, digest_size=_HASH_BYTES).hexdigest()
         if output.tx_hash.hex() != expected:
             found.append(Difference("tx_hash of the genesis output of", output.address, output.tx_hash.hex(), expected))
@@ -61,10 +61,10 @@ async def _wrong_genesis_outputs(db: asyncpg.Connection) -> list[Difference]:
     return found[:MOST_SHOWN]
 
 
-async def _wrong_parameters(db: asyncpg.Connection) -> list[Difference]:
+async def _wrong_parameters(moments: Moments) -> list[Difference]:
     """Updates of pools whose parameters can't be unpacked."""
     found = []
-    for update in await _updates.all(db):
+    for update in await moments.all(_updates):
         try:
             packed.unpack_pool_parameters(update.parameters)
         except packed.UNREADABLE as error:

@@ -24,6 +24,17 @@ class Sums(msgspec.Struct, frozen=True):
         return Sums(self.tx_count + other.tx_count, self.fees + other.fees, self.output + other.output)
 
 
+class Epoch(msgspec.Struct, frozen=True):
+    """A row of `epoch`, null if it is missing, and the blocks of that epoch."""
+
+    epoch_no: int
+    counted_blocks: int
+    blocks: int | None
+    tx_count: int | None
+    fees: int | None
+    output: str | None
+
+
 def of(rows: Sequence[Row], lovelace_out: Sequence[int], network: Network) -> dict[int, Sums]:
     """The sums by epoch of some transactions, which are in order; `lovelace_out` is the lovelace of their outputs."""
 
@@ -47,11 +58,16 @@ def add(total: dict[int, Sums], part: dict[int, Sums]) -> None:
         total[epoch_no] = total.get(epoch_no, _NONE) + sums
 
 
-async def differences(db: asyncpg.Connection, network: Network, expected: dict[int, Sums]) -> list[Difference]:
+async def stored(db: asyncpg.Connection, network: Network) -> list[Epoch]:
+    """Every epoch with a row or a block."""
+    epochs = (network.byron_slots, network.byron_epoch_slots, network.byron_epochs, network.epoch_slots)
+    return await _epochs.all(db, *epochs)
+
+
+def differences(rows: Sequence[Epoch], expected: dict[int, Sums]) -> list[Difference]:
     """The figures in `epoch` that differ from blocks, or from the sums of all transactions."""
     found: list[Difference] = []
-    epochs = (network.byron_slots, network.byron_epoch_slots, network.byron_epochs, network.epoch_slots)
-    for row in await _epochs.all(db, *epochs):
+    for row in rows:
         sums = expected.get(row.epoch_no, _NONE)
         for what, indexed, recomputed in (
             ("blocks", _text(row.blocks), str(row.counted_blocks)),
@@ -68,17 +84,6 @@ def _text(figure: int | None) -> str | None:
     return None if figure is None else str(figure)
 
 
-class _Epoch(msgspec.Struct, frozen=True):
-    """A row of `epoch`, null if it is missing, and the blocks of that epoch."""
-
-    epoch_no: int
-    counted_blocks: int
-    blocks: int | None
-    tx_count: int | None
-    fees: int | None
-    output: str | None
-
-
 _NONE = Sums()
 _sql = sql.beside(__file__)
-_epochs = _sql.query("epochs", _Epoch)
+_epochs = _sql.query("epochs", Epoch)

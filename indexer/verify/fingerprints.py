@@ -6,6 +6,7 @@ Postgres can't compute the digest, so processes do.
 import asyncpg
 import msgspec
 
+from indexer.verify.moments import Moment
 from indexer.verify.results import MOST_SHOWN, Difference
 from shared import sql
 from shared.ledger import AssetNo, fingerprint_digest, fingerprint_number
@@ -25,10 +26,10 @@ async def ranges(db: asyncpg.Connection) -> list[AssetRange]:
     return await _ranges.all(db, _RANGE_ASSETS)
 
 
-async def wrong(db: asyncpg.Connection, part: AssetRange) -> list[Difference]:
+async def wrong(moment: Moment, part: AssetRange) -> list[Difference]:
     """The assets of a range whose fingerprint is not that of their policy and name."""
     found = []
-    for row in await _assets.all(db, part.first_asset_no, part.next_asset_no):
+    for row in await _assets.all(moment.db, part.first_asset_no, part.next_asset_no):
         if row.asset is None:
             found.append(Difference(f"policy of asset_no {row.asset_no}", None, None, "a row"))
             continue

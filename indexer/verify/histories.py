@@ -13,6 +13,7 @@ import numpy as np
 
 from indexer.verify import numbers
 from indexer.verify.keys import PRIME, Ints, ints, key_of, reduced, weight_of
+from indexer.verify.moments import Moment
 from shared import sql
 
 _RANGE_NUMBERS = 100_000
@@ -44,11 +45,14 @@ async def ranges(db: asyncpg.Connection) -> list[HistoryRange]:
     return [each for kind in _KINDS.values() for each in await kind.ranges.all(db, _RANGE_NUMBERS)]
 
 
-async def added_up(folder: Path, db: asyncpg.Connection, part: HistoryRange) -> Sum:
-    """The checksum of a range. The connection must be in a transaction; `folder` has the files of `numbers`."""
+async def added_up(folder: Path, moment: Moment, part: HistoryRange) -> Sum:
+    """The checksum of a range up to the noted block; `folder` has the files of `numbers`."""
     kind = _KINDS[part.history]
     total, address_count, consistent, end = 0, 0, True, _End()
-    async for rows in kind.chunks.parts(db, part.first_no, part.next_no, rows=_ROWS_AT_ONCE):
+    async for found in kind.chunks.parts(moment.db, part.first_no, part.next_no, rows=_ROWS_AT_ONCE):
+        rows = _without_new(found, kind.entry, moment)
+        if not rows:
+            continue
         chunks = _columns(rows, kind.entry)
         if chunks is None:
             return Sum(0, 0, False)
@@ -109,6 +113,27 @@ class _Chunks(msgspec.Struct, frozen=True):
     def end(self) -> _End:
         """The last chunk and its last entry."""
         return _End(int(self.number[-1]), int(self.chunk[-1]), int(self.count[-1]), int(self.tx_id[-1]))
+
+
+def _without_new(rows: Sequence[_Chunk], entry: np.dtype[np.void], moment: Moment) -> Sequence[_Chunk]:
+    """Chunks without the entries of blocks after the noted one."""
+    if not moment.has_new:
+        return rows
+    found = list[_Chunk]()
+    for row in rows:
+        if len(row.entries) % entry.itemsize == 0 and moment.is_new(_last_tx_id(row, entry)):
+            tx_id = np.frombuffer(row.entries, entry)["tx_id"]
+            old = np.frombuffer(row.entries, entry)[(tx_id < moment.first_new) | (tx_id >= moment.next_new)]
+            if len(old):
+                found.append(msgspec.structs.replace(row, entries=old.tobytes()))
+        else:
+            found.append(row)
+    return found
+
+
+def _last_tx_id(row: _Chunk, entry: np.dtype[np.void]) -> int:
+    last = len(row.entries) - entry.itemsize
+    return int.from_bytes(row.entries[last : last + 8], signed=True)
 
 
 def _columns(rows: Sequence[_Chunk], entry: np.dtype[np.void]) -> _Chunks | None:

@@ -2,6 +2,7 @@
 
 An answer that looks a row up does not see it if the index has lost its entry. So as many rows must be found through an
 index as its table has: in the order of a sorted one (btree), and by looking up each row's own value in a hash index.
+The latter takes longest, so a table is looked up in ranges of its pages, each in a snapshot of its own.
 
 NOTE: amcheck, where it is installed, needs the rights of a superuser and several times as long, and knows no hash
 indexes. BRIN indexes have no entry for a row; rollbacks and verify use them, answers do not.
@@ -13,16 +14,35 @@ from collections.abc import Sequence
 import asyncpg
 import msgspec
 
+from indexer.verify.moments import Moments
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
 
+_RANGE_PAGES = 4_096
+_NO_PAGE = (1 << 32) - 1
+
 
 class Index(msgspec.Struct, frozen=True):
-    """An index of a table, the condition of a partial one, and a statement that counts rows through it."""
+    """An index of a table, the condition of a partial one, and a statement that counts rows through it. `pages` is the
+    number of pages of the table.
+
+    The statement of a hash index counts, for the rows from one ctid to before another: the rows, those that are found
+    by their value, and all rows that are found with an equal value.
+    """
 
     name: str
     of_table: str
+    hashed: bool
     condition: str | None
+    pages: int
+    statement: str
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table, the conditions of its partial indexes, and a statement that counts all rows and those of each one."""
+
+    name: str
+    conditions: list[str]
     statement: str
 
 
@@ -33,59 +53,84 @@ class LookedUp(msgspec.Struct, frozen=True):
     equal: bool
 
 
-async def check(db: asyncpg.Connection) -> LookedUp:
-    """Compare the counts of rows through indexes with those of the tables, in the open snapshot."""
-    rows, indexes = await rows_of_tables(db), await _indexes.all(db)
+class Count(msgspec.Struct, frozen=True):
+    """The rows of an index, those that are found through it, and all that are found with an equal value; the last two
+    are None if Postgres does not use the index.
+    """
+
+    rows: int
+    found: int | None
+    equal: int | None
+
+
+async def check(moments: Moments) -> LookedUp:
+    """Compare the counts of rows through indexes with those of the tables."""
     found, equal = list[Difference](), False
-    for index, counts in zip(indexes, await found_through(db, indexes), strict=True):
-        expected = rows[index.of_table, index.condition]
-        equal = equal or counts[-1:] != [expected]
-        if counts[:1] != [expected]:
-            shown = str(counts[0]) if counts else None
-            found.append(Difference(f"rows found through index {index.name}", None, shown, str(expected)))
+    indexes = await moments.all(_indexes)
+    counted = [(index, await _by_hash(moments, index)) for index in indexes if index.hashed]
+    for table in await moments.all(_tables):
+        of_table = [index for index in indexes if index.of_table == table.name and not index.hashed]
+        async with moments.next() as moment:
+            counted += zip(of_table, await in_order(moment.db, table, of_table), strict=True)
+    for index, count in counted:
+        equal = equal or count.equal != count.rows
+        if count.found != count.rows:
+            shown = None if count.found is None else str(count.found)
+            found.append(Difference(f"rows found through index {index.name}", None, shown, str(count.rows)))
     return LookedUp(CheckResult("index", found[:MOST_SHOWN]), equal)
 
 
-async def rows_of_tables(db: asyncpg.Connection) -> dict[tuple[str, str | None], int]:
-    """The number of rows by table and condition, None for all rows."""
-    tables = await _tables.all(db)
-    await _read_plainly.run(db, _OFF)
-    counts = await db.fetchrow(_together([table.statement for table in tables]))
-    await _read_plainly.run(db, None)
-    return {
-        (table.name, condition): rows
-        for table, each in zip(tables, counts, strict=True)
-        for condition, rows in zip((None, *table.conditions), each, strict=True)
-    }
+async def _by_hash(moments: Moments, index: Index) -> Count:
+    """What is found by hash, in a snapshot for each range."""
+    rows, found, equal = 0, 0, 0
+    for first in range(0, index.pages or 1, _RANGE_PAGES):
+        end = first + _RANGE_PAGES
+        async with moments.next() as moment:
+            count = await by_hash(moment.db, index, first, end if end < index.pages else _NO_PAGE)
+        if count.found is None or count.equal is None:
+            return count
+        rows, found, equal = rows + count.rows, found + count.found, equal + count.equal
+    return Count(rows, found, equal)
 
 
-async def found_through(db: asyncpg.Connection, indexes: Sequence[Index]) -> list[list[int]]:
-    """The number of rows that are found through each index and, by hash, with all that have an equal value; nothing if
-    Postgres does not use the index.
-    """
+async def by_hash(db: asyncpg.Connection, index: Index, first_page: int = 0, end: int = _NO_PAGE) -> Count:
+    """What is found by hash, of the rows in some pages. The connection must be in a transaction."""
     await _read_through_indexes.run(db, _OFF)
-    statement = _together([index.statement for index in indexes])
-    plan = "\n".join(step for (step,) in await db.fetch(f"EXPLAIN (COSTS OFF) {statement}"))
-    counts = await db.fetchrow(statement)
+    pages = (first_page, 0), (end, 0)
+    plan = "\n".join(step for (step,) in await db.fetch(f"EXPLAIN (COSTS OFF) {index.statement}", *pages))
+    rows, found, equal = await db.fetchrow(index.statement, *pages)
     await _read_through_indexes.run(db, None)
-    used = set(re.findall(r" using (\w+) on ", plan))
-    return [each if index.name in used else [] for index, each in zip(indexes, counts, strict=True)]
+    return Count(rows, found, equal) if index.name in _used(plan) else Count(rows, None, None)
 
 
-def _together(statements: Sequence[str]) -> str:
-    """One statement, whose row has the value of each."""
-    return "SELECT " + ", ".join(f"({statement})" for statement in statements)
+async def in_order(db: asyncpg.Connection, table: Table, indexes: Sequence[Index]) -> list[Count]:
+    """What is found in the order of some indexes of a table. The connection must be in a transaction."""
+    if not indexes:
+        return []
+    await _read_plainly.run(db, _OFF)
+    counts = await db.fetchval(table.statement)
+    rows = dict(zip((None, *table.conditions), counts, strict=True))
+    await _read_plainly.run(db, None)
+    await _read_through_indexes.run(db, _OFF)
+    statement = "SELECT " + ", ".join(f"({index.statement})" for index in indexes)
+    plan = "\n".join(step for (step,) in await db.fetch(f"EXPLAIN (COSTS OFF) {statement}"))
+    found = await db.fetchrow(statement)
+    await _read_through_indexes.run(db, None)
+    used = _used(plan)
+    return [
+        Count(rows[index.condition], count if index.name in used else None, rows[index.condition])
+        for index, count in zip(indexes, found, strict=True)
+    ]
 
 
-class _Table(msgspec.Struct, frozen=True):
-    name: str
-    conditions: list[str]
-    statement: str
+def _used(plan: str) -> set[str]:
+    """The indexes that a plan uses."""
+    return set(re.findall(r" using (\w+) on ", plan))
 
 
 _OFF = "off"
 _sql = sql.beside(__file__)
-_tables = _sql.query("tables", _Table)
+_tables = _sql.query("tables", Table)
 _indexes = _sql.query("indexes", Index)
 _read_plainly = _sql.command("read_plainly")
 _read_through_indexes = _sql.command("read_through_indexes")

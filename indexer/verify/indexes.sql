@@ -14,19 +14,22 @@ GROUP BY of_table
 ORDER BY of_table
 
 -- name: indexes
--- The indexes that are sorted (btree) or look up by hash, the table and the condition of each, and a statement that counts the
--- rows which are found in its order, or by the values of the rows themselves and, of these, all rows with an equal value.
-SELECT name, of_table, condition,
+-- The indexes that are sorted (btree) or look up by hash, the table and the condition of each, the pages of the table, and a
+-- statement that counts the rows which are found in its order; or, of the rows from ctid $1 to before $2, all, those which are
+-- found by their own values, and all rows with an equal value.
+SELECT name, of_table, method = 'hash' AS hashed, condition, pages,
        CASE method WHEN 'btree' THEN
-           format('SELECT ARRAY[count(*)] FROM (SELECT FROM %I WHERE %s ORDER BY %s OFFSET 0) AS entry', of_table,
+           format('SELECT count(*) FROM (SELECT FROM %I WHERE %s ORDER BY %s OFFSET 0) AS entry', of_table,
                   coalesce(condition, 'true'), columns)
        ELSE
-           format('SELECT ARRAY[count(*) FILTER (WHERE one.ctid = other.ctid), count(*)] FROM %1$I one JOIN %1$I other'
-                  ' ON one.%2$s = other.%2$s',
+           format('SELECT (SELECT count(*) FROM %1$I WHERE ctid >= $1 AND ctid < $2),'
+                  ' count(*) FILTER (WHERE one.ctid = other.ctid), count(*)'
+                  ' FROM %1$I one JOIN %1$I other ON one.%2$s = other.%2$s WHERE one.ctid >= $1 AND one.ctid < $2',
                   of_table, columns)
        END AS statement
 FROM (
-    SELECT i.relname::text AS name, t.relname::text AS of_table, amname AS method, pg_get_expr(indpred, indrelid) AS condition, (
+    SELECT i.relname::text AS name, t.relname::text AS of_table, amname AS method, pg_get_expr(indpred, indrelid) AS condition,
+           pg_relation_size(t.oid) / current_setting('block_size')::integer AS pages, (
         SELECT string_agg(pg_get_indexdef(indexrelid, place, true)
                           || CASE indoption[place - 1] WHEN 1 THEN ' DESC NULLS LAST' WHEN 2 THEN ' NULLS FIRST'
                              WHEN 3 THEN ' DESC' ELSE '' END, ', ' ORDER BY place)
@@ -42,6 +45,6 @@ ORDER BY name
 SELECT set_config('enable_' || way, $1::text, true) FROM unnest('{indexscan, indexonlyscan, bitmapscan}'::text[]) AS way
 
 -- name: read_through_indexes
--- Let Postgres read tables in the order of an index, and look rows up one by one; the same for null.
+-- Let Postgres read tables in the order of an index or a range of pages, and look rows up one by one; the same for null.
 SELECT set_config('enable_' || way, $1::text, true)
-FROM unnest('{seqscan, bitmapscan, tidscan, sort, incremental_sort, hashjoin, mergejoin, material, memoize}'::text[]) AS way
+FROM unnest('{seqscan, bitmapscan, sort, incremental_sort, hashjoin, mergejoin, material, memoize}'::text[]) AS way

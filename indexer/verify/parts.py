@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import asyncpg
 import msgspec
 
 from indexer.rows import value_check
@@ -22,6 +21,7 @@ from indexer.verify import (
     spending,
     stake,
 )
+from indexer.verify.moments import Moment
 from indexer.verify.readers import TransactionRange
 from indexer.verify.results import MOST_SHOWN, Difference
 from shared import packed
@@ -59,15 +59,14 @@ class Findings(msgspec.Struct, frozen=True):
     moves: Sequence[stake.Moves] = ()
 
 
-async def examine(context: Context, db: asyncpg.Connection, part: TransactionRange) -> Findings:
+async def examine(context: Context, moment: Moment, part: TransactionRange) -> Findings:
     """Compare a part with itself, and add up its checksums. Keeps its marks of inputs without a source."""
-    network = by_name[context.network_name]
-    ends = part.first_tx_id, part.next_tx_id
-    rows, spender_rows = await _rows_of(db, part)
+    db, network, ends = moment.db, by_name[context.network_name], _ends(moment, part)
+    rows, spender_rows = await _rows_of(moment, part)
     try:
         spent = spenders.spent_in(spender_rows)
         flowing = flows.of(rows, spent)
-        sums = await checksums.of(db, rows, flowing, spent.disordered, numbers.of(context.folder))
+        sums = await checksums.of(db, rows, flowing, spent, numbers.of(context.folder))
         moves = await stake.moves(db, flowing, numbers.of(context.folder), network, *ends)
         shown = await hashes.shown(db, flowing.tx_id, *ends)
         attached = await attachments.wrong(db, rows, flowing, *ends, shown)
@@ -92,36 +91,57 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
     return Findings(sums, first, of_epochs, moves)
 
 
-async def keep_marks(context: Context, db: asyncpg.Connection, part: TransactionRange) -> None:
+async def keep_marks(context: Context, moment: Moment, part: TransactionRange) -> None:
     """Keep the marks of all outputs and inputs of a part."""
-    rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
+    rows = await spending.rows_of.all(moment.db, *_ends(moment, part))
     spending.keep(spending.marks_of(rows), context.folder, context.partitions)
 
 
-async def suspect_marks(context: Context, _: asyncpg.Connection, partition: int) -> set[int]:
+async def suspect_marks(context: Context, _: Moment, partition: int) -> set[int]:
     """The suspect marks of a partition."""
     return spending.compare(context.folder, partition)
 
 
-async def sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionRange) -> list[spending.Sighting]:
+async def sightings(wanted: set[int], moment: Moment, part: TransactionRange) -> list[spending.Sighting]:
     """Where suspect marks come from, in a part."""
-    return spending.sightings(await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id), wanted)
+    return spending.sightings(await spending.rows_of.all(moment.db, *_ends(moment, part)), wanted)
 
 
-async def recomputed_rows(db: asyncpg.Connection, part: TransactionRange) -> recompute.RecomputedRows:
+async def recomputed_rows(moment: Moment, part: TransactionRange) -> recompute.RecomputedRows:
     """The rows that a part adds to the recomputed tables."""
-    transactions, rows = await _rows_of(db, part)
-    return recompute.of(transactions, await recompute.look_up(db, transactions, rows))
+    transactions, rows = await _rows_of(moment, part)
+    return recompute.of(transactions, await recompute.look_up(moment.db, transactions, rows))
 
 
-async def spenders_seen(partitions: frozenset[int], db: asyncpg.Connection, part: TransactionRange) -> spenders.Seen:
+async def spenders_seen(partitions: frozenset[int], moment: Moment, part: TransactionRange) -> spenders.Seen:
     """The spendings of some partitions, in a part."""
-    return spenders.seen(*await _rows_of(db, part), partitions)
+    return spenders.seen(*await _rows_of(moment, part), partitions)
 
 
-async def _rows_of(
-    db: asyncpg.Connection, part: TransactionRange
-) -> tuple[list[spending.Row], list[spenders.SpenderRow]]:
+async def write_numbers(context: Context, moment: Moment, _: None) -> None:
+    """Write the files of `numbers`."""
+    await numbers.write(moment.db, context.folder)
+
+
+async def start_of_snapshots(
+    context: Context, genesis: Sequence[spending.GenesisOutput], moment: Moment, noted_slot_no: int
+) -> stake.Beginning:
+    """What the snapshots up to the noted block begin with."""
+    return await stake.beginning(moment.db, noted_slot_no, numbers.of(context.folder), genesis)
+
+
+async def _rows_of(moment: Moment, part: TransactionRange) -> tuple[list[spending.Row], list[spenders.SpenderRow]]:
     """The transactions of a part, and the spenders of their outputs."""
-    ends = part.first_tx_id, part.next_tx_id
-    return await spending.rows_of.all(db, *ends), await spenders.of_slots(db, *ends)
+    ends = _ends(moment, part)
+    return (
+        await spending.rows_of.all(moment.db, *ends),
+        spenders.without_new(await spenders.of_slots(moment.db, *ends), moment),
+    )
+
+
+def _ends(moment: Moment, part: TransactionRange) -> tuple[int, int]:
+    """The first tx_id of a part, and that after its last. The part after the noted block, which should have nothing,
+    leaves out the blocks that are there by now.
+    """
+    first = part.first_tx_id
+    return moment.next_new if first == moment.first_new else first, part.next_tx_id

@@ -1,4 +1,4 @@
-"""Processes that read the snapshot of a connection, for verify: each works on a part of history at a time."""
+"""Processes that read history, for verify: each works on a part at a time, in a snapshot of its own (moments.py)."""
 
 import asyncio
 import gc
@@ -16,15 +16,18 @@ from typing import TypeVar
 import asyncpg
 import msgspec
 
+from indexer.verify import moments
+from indexer.verify.moments import Moment, Noted
 from shared import database, sql
 from shared.network import Network, by_name
 
 PART_TRANSACTIONS = 20_000
+_NO_END = (1 << 63) - 1
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
-Work = Callable[[asyncpg.Connection, Item], Coroutine[None, None, Answer]]
-"""Work on an item, on a connection that sees the snapshot."""
+Work = Callable[[Moment, Item], Coroutine[None, None, Answer]]
+"""Work on an item, in a snapshot."""
 
 
 class HelperEnded(Exception):
@@ -40,14 +43,16 @@ class TransactionRange(msgspec.Struct, frozen=True):
 
 
 class Readers(ABC):
-    """Readers of a snapshot: of its packed transactions in parts, and of other items."""
+    """Readers of history up to a noted block: of its packed transactions in parts, and of other items."""
 
+    _noted: Noted
     _parts: list[TransactionRange]
     transactions: int
 
-    def divide(self, parts: list[TransactionRange]) -> None:
-        """Set the parts to read."""
-        self._parts, self.transactions = parts, sum(part.transactions for part in parts)
+    def begin(self, noted: Noted, parts: list[TransactionRange]) -> None:
+        """Set what to read: `parts` together cover all transactions."""
+        self._noted, self._parts = noted, _up_to(noted, parts)
+        self.transactions = sum(part.transactions for part in self._parts)
 
     async def read(self, work: Work[TransactionRange, Answer]) -> AsyncIterator[tuple[Answer, int]]:
         """The result of `work` for each part, and the number of transactions in it."""
@@ -56,15 +61,14 @@ class Readers(ABC):
 
     @abstractmethod
     def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
-        """The result of `work` for each item, in order, on a connection that sees the snapshot."""
+        """The result of `work` for each item, in order. Raises TipGone."""
 
 
 @asynccontextmanager
-async def in_processes(db: asyncpg.Connection, url: str, network: Network, processes: int) -> AsyncIterator[Readers]:
-    """Processes that see the snapshot of a connection. They start at once. Raises HelperEnded."""
-    snapshot: str = await db.fetchval("SELECT pg_export_snapshot()")
+async def in_processes(url: str, network: Network, processes: int) -> AsyncIterator[Readers]:
+    """Processes that are connected to a network's database. They start at once. Raises HelperEnded."""
     pool = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("spawn"), initializer=_open, initargs=(url, network.name, snapshot)
+        processes, multiprocessing.get_context("spawn"), initializer=_open, initargs=(url, network.name)
     )
     try:
         for _ in range(processes):
@@ -73,7 +77,7 @@ async def in_processes(db: asyncpg.Connection, url: str, network: Network, proce
     except BrokenProcessPool as cause:
         raise HelperEnded(f"{network.name}: a process that reads history ended, so nothing is verified") from cause
     else:
-        # Wait for all processes: one without work may still be opening the snapshot, which is gone after this block.
+        # Wait for all processes: one without work may still be connecting to a database that the caller removes.
         await asyncio.to_thread(pool.shutdown)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -89,16 +93,28 @@ class _ProcessReaders(Readers):
         loop = asyncio.get_running_loop()
         # Only a few items are worked on ahead.
         working: deque[Awaitable[Answer]] = deque()
-        for place in range(len(items) + self._ahead):
-            if place < len(items):
-                working.append(loop.run_in_executor(self._pool, _work, work, items[place]))
-            if place >= self._ahead:
-                yield await working.popleft(), items[place - self._ahead]
+        try:
+            for place in range(len(items) + self._ahead):
+                if place < len(items):
+                    working.append(loop.run_in_executor(self._pool, _work, self._noted, work, items[place]))
+                if place >= self._ahead:
+                    yield await working.popleft(), items[place - self._ahead]
+        finally:
+            # Work that was begun is of no use after an error, but it must not go on beside what is begun next.
+            await asyncio.gather(*working, return_exceptions=True)
 
 
 async def parts_of(db: asyncpg.Connection) -> list[TransactionRange]:
     """All transactions, in parts of about PART_TRANSACTIONS, cut between blocks."""
     return await _parts.all(db, PART_TRANSACTIONS)
+
+
+def _up_to(noted: Noted, parts: list[TransactionRange]) -> list[TransactionRange]:
+    """The same transactions, with an end of a part after the noted block."""
+    end = noted.next_tx_id
+    before = [part for part in parts if part.first_tx_id < end] or [TransactionRange(0, end, 0)]
+    last = msgspec.structs.replace(before[-1], next_tx_id=end)
+    return [*before[:-1], last, TransactionRange(end, _NO_END, 0)]
 
 
 # In the processes that read -------------------------------------------------------------------------------------------
@@ -112,16 +128,14 @@ class _Worker(msgspec.Struct):
 _worker: _Worker
 
 
-def _open(url: str, network_name: str, snapshot: str) -> None:
-    """Connect this process to the snapshot."""
+def _open(url: str, network_name: str) -> None:
+    """Connect this process to the database."""
     global _worker
     gc.disable()
-    # NOTE: otherwise it would wait for work forever after its parent was killed, with a snapshot that blocks vacuum.
+    # NOTE: otherwise it would wait for work forever after its parent was killed, with a connection that others lack.
     threading.Thread(target=_end_with_parent, daemon=True).start()
     runner = asyncio.Runner()
     db = runner.run(database.connect(url, by_name[network_name]))
-    runner.run(db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-    runner.run(db.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'"))
     _worker = _Worker(runner, db)
 
 
@@ -129,8 +143,13 @@ def _ready() -> None:
     """Do nothing: the process has started."""
 
 
-def _work(work: Work[Item, Answer], item: Item) -> Answer:
-    return _worker.runner.run(work(_worker.db, item))
+def _work(noted: Noted, work: Work[Item, Answer], item: Item) -> Answer:
+    return _worker.runner.run(_in_moment(noted, work, item))
+
+
+async def _in_moment(noted: Noted, work: Work[Item, Answer], item: Item) -> Answer:
+    async with moments.at(_worker.db, noted) as moment:
+        return await work(moment, item)
 
 
 def _end_with_parent() -> None:

@@ -1,13 +1,13 @@
-"""Compare all derived tables with history, and history with itself, in one snapshot beside a live indexer.
+"""Compare all derived tables with history, and history with itself, beside a live indexer.
 
 Processes, one per core, read the packed transactions part by part and add up the checksums that the derived tables must
 have (`checksums`), while Postgres adds up those of the tables. Tables are recomputed key by key (`recompute`) only if
-two checksums differ, to name the wrong rows. That is several times slower. The recomputed rows are written to temporary
-tables of the connection with the snapshot, where SQL compares them with the index (`checks`). Memory is bounded by a
-few parts, and by the addresses that moved in two epochs, for a chain of any length; lists of all addresses and assets
-are in files (`numbers`).
+two checksums differ, to name the wrong rows. That is several times slower, and holds one snapshot. The recomputed rows
+are written to temporary tables of its connection, where SQL compares them with the index (`checks`). Memory is bounded
+by a few parts, and by the balances of all accounts, for a chain of any length; lists of all addresses and assets are in
+files (`numbers`).
 
-`readers` runs the processes, and `parts` defines their work.
+`moments` are the snapshots, `readers` runs the processes, and `parts` defines their work.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from indexer.verify import (
     histories,
     indexes,
     keys,
-    numbers,
+    moments,
     parts,
     recompute,
     spenders,
@@ -41,11 +41,14 @@ from indexer.verify import (
     votes,
 )
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
-from indexer.verify.readers import Readers, in_processes, parts_of
+from indexer.verify.moments import Moments, Noted, TipGone
+from indexer.verify.readers import Answer, Item, Readers, Work, in_processes, parts_of
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference, NotComplete, Progress
 from shared import address, sql
 from shared.network import Network
 from shared.phase import Phase
+
+_MOST_TRIES = 10
 
 
 async def verify(
@@ -54,20 +57,23 @@ async def verify(
     """Verify a network's index. Returns the verified tip and the checks that found differences.
 
     `db` is a connection to it with no other user, `url` the address of the same database. If the schema differs,
-    nothing else is compared. Raises NotComplete.
+    nothing else is compared. If a rollback removes the verified tip meanwhile, everything is compared again. Raises
+    NotComplete.
     """
     index = await _live_position(db, network)
-    async with db.transaction(isolation="repeatable_read"):
-        await db.execute("SET LOCAL work_mem = '256MB'")
-        # Processes start while the schema is compared, which keeps one core busy.
-        async with in_processes(db, url, network, processes or os.cpu_count() or 1) as readers:
-            wrong = await catalog.differences(db, network)
-            if wrong:
-                return index, [CheckResult("schema", wrong)]
-            await make_tables(db)
-            readers.divide(await parts_of(db))
-            index = await position.read(db) or index
-            return index, await check_all(db, readers, network, progress)
+    # Processes start while the schema is compared, which keeps one core busy.
+    async with in_processes(url, network, processes or os.cpu_count() or 1) as readers:
+        wrong = await catalog.differences(db, network)
+        if wrong:
+            return index, [CheckResult("schema", wrong)]
+        await make_tables(db)
+        for _ in range(_MOST_TRIES):
+            try:
+                return await check_all(db, readers, network, progress)
+            except TipGone:
+                await _live_position(db, network)
+                progress("again, since a rollback has removed the verified block", 0, 1)
+    raise NotComplete(f"{network.name}: each of {_MOST_TRIES} times, a rollback removed the block that was verified")
 
 
 async def _live_position(db: asyncpg.Connection, network: Network) -> IndexPosition:
@@ -87,78 +93,89 @@ async def _live_position(db: asyncpg.Connection, network: Network) -> IndexPosit
 
 async def check_all(
     db: asyncpg.Connection, readers: Readers, network: Network, progress: Progress
-) -> list[CheckResult]:
-    """Run all checks in the open snapshot, which `readers` also reads. Returns those that found differences."""
-    index = await position.read(db)
-    assert index is not None, "something is indexed"
+) -> tuple[IndexPosition, list[CheckResult]]:
+    """Run all checks. Returns the verified tip and the checks that found differences. Raises TipGone."""
+    reading = None
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
-        partitions = spending.partitions_of(readers.transactions)
-        await numbers.write(db, Path(folder))
-        deposits = await balances.deposits(db)
-        context = parts.Context(Path(folder), partitions, network.name, index.first_block_no == 0, deposits)
+        # NOTE: before the snapshot, since this reads every block. Later blocks extend the last part.
+        parts_before = await parts_of(db)
         try:
-            found = await _check_all(db, readers, network, context, progress)
+            async with moments.noting(db) as noted:
+                readers.begin(noted, parts_before)
+                start = await _begin(db, readers, noted, network, Path(folder))
+                # Processes read history from here on, since neither they nor Postgres keep all cores busy.
+                reading = asyncio.create_task(_read_history(readers, start, progress))
+                changing = await _of_changing(db, start)
+            at_any_time = Moments(db, noted)
+            tables = await _compare_tables(at_any_time, network, from_origin=start.context.from_origin)
+            found = await _results(at_any_time, readers, start, await reading, changing, tables, progress)
         except spending.UnreadableRow as unreadable:
             found = [CheckResult("tx", list(unreadable.args))]
-    return [result for result in found if result.differences]
+        finally:
+            if reading is not None:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+    return start.index, [result for result in found if result.differences]
 
 
-async def _check_all(
-    db: asyncpg.Connection, readers: Readers, network: Network, context: parts.Context, progress: Progress
+async def _begin(db: asyncpg.Connection, readers: Readers, noted: Noted, network: Network, folder: Path) -> "_Start":
+    """What the processes need, from the snapshot of the noted block. Raises TipGone."""
+    index = await position.read(db)
+    if index is None or index.phase != Phase.LIVE:
+        raise TipGone
+    partitions = spending.partitions_of(readers.transactions)
+    deposits = await balances.deposits(db)
+    return _Start(
+        index=index,
+        noted=noted,
+        network=network,
+        context=parts.Context(folder, partitions, network.name, index.first_block_no == 0, deposits),
+        genesis=await _genesis_outputs.all(db),
+        histories=await histories.ranges(db),
+        assets=await fingerprints.ranges(db),
+    )
+
+
+async def _of_changing(db: asyncpg.Connection, start: "_Start") -> "_OfChanging":
+    """What must be read in the snapshot of the noted block, since later blocks change it."""
+    await moments.allow_memory(db)
+    return _OfChanging(
+        genesis=await checksums.of_genesis(db, start.genesis),
+        sums=await checksums.of_changing(db),
+        epochs=await epochs.stored(db, start.network),
+    )
+
+
+async def _results(
+    at_any_time: Moments,
+    readers: Readers,
+    start: "_Start",
+    read: "_OfHistory",
+    changing: "_OfChanging",
+    tables: "_OfTables",
+    progress: Progress,
 ) -> list[CheckResult]:
-    """The results of all checks. Raises UnreadableRow."""
-    genesis, ranges = await _genesis_outputs.all(db), await _ranges_of(db)
-    of_genesis = await checksums.of_genesis(db, genesis)
-    snapshots = await stake.begun(db, network, numbers.of(context.folder), genesis)
-    read, tables = await _read_and_compare(db, readers, network, context, ranges, snapshots, progress)
-    sums = of_genesis + read.transactions.sums + checksums.Sums(address_count=read.histories.address_count)
-    suspects = await _suspects(readers, context, genesis, progress) if sums.spending else read.suspects
-    spent = await _differences_behind(db, readers, suspects, progress) if suspects else []
+    """The results of all checks. Raises UnreadableRow and TipGone."""
+    sums = changing.genesis + read.transactions.sums + checksums.Sums(address_count=read.histories.address_count)
+    suspects = await _suspects(readers, start, progress) if sums.spending else read.suspects
+    spent = await _differences_behind(at_any_time, readers, start.genesis, suspects, progress) if suspects else []
     found = [
         *(CheckResult(check, differences) for check, differences in read.transactions.differences.items()),
         CheckResult("spending", spent[:MOST_SHOWN]),
-        CheckResult("epoch", await epochs.differences(db, network, read.transactions.of_epochs)),
+        CheckResult("epoch", epochs.differences(changing.epochs, read.transactions.of_epochs)),
     ]
-    unequal = checksums.unequal(sums, tables.sums | read.histories.totals)
+    unequal = checksums.unequal(sums, changing.sums | tables.sums | read.histories.totals)
     if not unequal:
         found += tables.checks
     else:
-        named = await _recomputed_checks(db, readers, progress)
+        named = await _recomputed_checks(at_any_time.db, readers, progress)
         found += named
         # A sum that differs is an error, even if no statement names a row.
         if not (spent or any(result.differences for result in named)):
             found.append(CheckResult("checksum", unequal[:MOST_SHOWN]))
-    found.append(await snapshots.check(db))
+    async with at_any_time.next() as moment:
+        found.append(await read.snapshots.check(moment.db))
     return [tables.indexes, *found, read.fingerprints, *tables.consistency]
-
-
-async def _read_and_compare(
-    db: asyncpg.Connection,
-    readers: Readers,
-    network: Network,
-    context: parts.Context,
-    ranges: "_Ranges",
-    snapshots: stake.Snapshots,
-    progress: Progress,
-) -> tuple["_OfHistory", "_OfTables"]:
-    """The findings of the processes in history, and of this connection in tables. Raises UnreadableRow.
-
-    NOTE: both run at the same time, since neither keeps all cores busy until its end.
-    """
-    comparing = asyncio.create_task(_compare_tables(db, network, from_origin=context.from_origin))
-    reading = asyncio.create_task(_read_history(readers, context, ranges, snapshots, progress))
-    try:
-        read = await reading
-        progress("tables", 0, 1)
-        return read, await comparing
-    except spending.UnreadableRow:
-        # Not cancelled, since that would end the snapshot.
-        await asyncio.wait([comparing])
-        raise
-    finally:
-        for task in (reading, comparing):
-            task.cancel()
-        await asyncio.gather(reading, comparing, return_exceptions=True)
 
 
 async def make_tables(db: asyncpg.Connection) -> None:
@@ -168,38 +185,44 @@ async def make_tables(db: asyncpg.Connection) -> None:
     await checksums.make_functions(db)
 
 
-async def _ranges_of(db: asyncpg.Connection) -> "_Ranges":
-    return _Ranges(await histories.ranges(db), await fingerprints.ranges(db))
+async def _compare_tables(at_any_time: Moments, network: Network, *, from_origin: bool) -> "_OfTables":
+    """The work that Postgres does alone: sums of tables that only grow, and comparisons that hold at any block."""
+    looked_up = await indexes.check(at_any_time)
+    sums = await checksums.of_growing(at_any_time)
+    checks = [
+        CheckResult(name, await at_any_time.all(query, MOST_SHOWN))
+        for name, query in CHECKS
+        if name in WITHOUT_CHECKSUM
+    ]
+    of_others = [
+        *(await consistency.check_equal(at_any_time) if looked_up.equal else ()),
+        *await consistency.check(at_any_time, network, from_origin=from_origin),
+        *await stake.check(at_any_time, network),
+    ]
+    async with at_any_time.next() as moment:
+        of_others.append(await votes.check(moment.db, network, from_origin=from_origin))
+    return _OfTables(looked_up.result, sums, checks, of_others)
 
 
-async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_origin: bool) -> "_OfTables":
-    """The work that Postgres does alone: checksums of tables, and comparisons that need nothing from history."""
-    looked_up = await indexes.check(db)
-    return _OfTables(
-        indexes=looked_up.result,
-        sums=await checksums.of_tables(db),
-        checks=[
-            CheckResult(name, await query.all(db, MOST_SHOWN)) for name, query in CHECKS if name in WITHOUT_CHECKSUM
-        ],
-        consistency=[
-            *(await consistency.check_equal(db) if looked_up.equal else ()),
-            *await consistency.check(db, network, from_origin=from_origin),
-            *await stake.check(db, network),
-            await votes.check(db, network, from_origin=from_origin),
-        ],
-    )
-
-
-async def _read_history(
-    readers: Readers, context: parts.Context, ranges: "_Ranges", snapshots: stake.Snapshots, progress: Progress
-) -> "_OfHistory":
-    """The work of the processes. Takes the snapshots of all epochs."""
+async def _read_history(readers: Readers, start: "_Start", progress: Progress) -> "_OfHistory":
+    """The work of the processes. Raises UnreadableRow and TipGone."""
+    context = start.context
+    await _first(readers, partial(parts.write_numbers, context), None)
+    beginning = await _first(readers, partial(parts.start_of_snapshots, context, start.genesis), start.noted.slot_no)
+    snapshots = stake.begun(start.network, beginning)
     added_up = await _add_up(readers, context, snapshots, progress)
-    of_histories = await _of_histories(readers, context, ranges.histories, progress)
+    of_histories = await _of_histories(readers, context, start.histories, progress)
     progress("inputs from before the first block, fingerprints", 0, 1)
     suspects = await _compare_marks(readers, context)
-    wrong = CheckResult("fingerprint", await _wrong_fingerprints(readers, ranges.assets))
-    return _OfHistory(added_up, of_histories, suspects, wrong)
+    wrong_fingerprints = await _wrong_fingerprints(readers, start.assets)
+    progress("tables", 0, 1)
+    return _OfHistory(added_up, of_histories, suspects, snapshots, CheckResult("fingerprint", wrong_fingerprints))
+
+
+async def _first(readers: Readers, work: Work[Item, Answer], item: Item) -> Answer:
+    """The result of work on one item."""
+    (answer,) = [answer async for answer, _ in readers.each(work, [item])]
+    return answer
 
 
 async def _add_up(
@@ -245,12 +268,10 @@ async def _compare_marks(readers: Readers, context: parts.Context) -> set[int]:
     return suspects
 
 
-async def _suspects(
-    readers: Readers, context: parts.Context, genesis: list[spending.GenesisOutput], progress: Progress
-) -> set[int]:
+async def _suspects(readers: Readers, start: "_Start", progress: Progress) -> set[int]:
     """Suspect marks of all outputs and inputs, whose sums differ."""
-    done = 0
-    spending.keep(spending.of_genesis(genesis), context.folder, context.partitions)
+    done, context = 0, start.context
+    spending.keep(spending.of_genesis(start.genesis), context.folder, context.partitions)
     async for _, transactions in readers.read(partial(parts.keep_marks, context)):
         done += transactions
         progress("transactions, to match inputs with outputs", done, readers.transactions)
@@ -258,7 +279,11 @@ async def _suspects(
 
 
 async def _differences_behind(
-    db: asyncpg.Connection, readers: Readers, suspects: set[int], progress: Progress
+    at_any_time: Moments,
+    readers: Readers,
+    genesis: list[spending.GenesisOutput],
+    suspects: set[int],
+    progress: Progress,
 ) -> list[Difference]:
     """The differences of the outputs and inputs with these marks."""
     seen, done = list[spending.Sighting](), 0
@@ -266,17 +291,21 @@ async def _differences_behind(
         seen += some
         done += transactions
         progress("transactions, to name inputs", done, readers.transactions)
-    genesis = await _genesis_outputs.all(db)
-    return await spending.differences(db, seen + spending.genesis_sightings(genesis, suspects))
+    async with at_any_time.next() as moment:
+        return await spending.differences(moment.db, seen + spending.genesis_sightings(genesis, suspects))
 
 
 async def _recomputed_checks(db: asyncpg.Connection, readers: Readers, progress: Progress) -> list[CheckResult]:
-    """The results of CHECKS, with recomputed tables."""
-    spent, found = await _recompute(db, readers, progress), list[CheckResult]()
-    for place, (name, query) in enumerate(CHECKS):
-        progress(name, place, len(CHECKS))
-        differences = await query.all(db, MOST_SHOWN)
-        found.append(CheckResult(name, (spent + differences)[:MOST_SHOWN] if name == "spender" else differences))
+    """The results of CHECKS, with recomputed tables, in one snapshot. Raises TipGone."""
+    found = list[CheckResult]()
+    async with moments.noting(db) as noted:
+        await moments.allow_memory(db)
+        readers.begin(noted, await parts_of(db))
+        spent = await _recompute(db, readers, progress)
+        for place, (name, query) in enumerate(CHECKS):
+            progress(name, place, len(CHECKS))
+            differences = await query.all(db, MOST_SHOWN)
+            found.append(CheckResult(name, (spent + differences)[:MOST_SHOWN] if name == "spender" else differences))
     return found
 
 
@@ -348,9 +377,16 @@ async def _wrong_fingerprints(readers: Readers, ranges: list[fingerprints.AssetR
     return found
 
 
-class _Ranges(msgspec.Struct, frozen=True):
-    """The work of the processes besides transactions."""
+class _Start(msgspec.Struct, frozen=True):
+    """What a verification begins with: the verified tip, the block that it notes, and the work of the processes besides
+    transactions, in ranges.
+    """
 
+    index: IndexPosition
+    noted: Noted
+    network: Network
+    context: parts.Context
+    genesis: list[spending.GenesisOutput]
     histories: list[histories.HistoryRange]
     assets: list[fingerprints.AssetRange]
 
@@ -365,12 +401,23 @@ class _Histories(msgspec.Struct, frozen=True):
 
 
 class _OfHistory(msgspec.Struct, frozen=True):
-    """Findings of the processes: in transactions and in histories, suspect marks of inputs, and wrong fingerprints."""
+    """Findings of the processes: in transactions and in histories, suspect marks of inputs, the snapshots of epochs,
+    and wrong fingerprints.
+    """
 
     transactions: parts.Findings
     histories: _Histories
     suspects: set[int]
+    snapshots: stake.Snapshots
     fingerprints: CheckResult
+
+
+class _OfChanging(msgspec.Struct, frozen=True):
+    """Findings in the snapshot of the noted block: sums of genesis outputs and of tables, and the rows of epochs."""
+
+    genesis: checksums.Sums
+    sums: dict[str, str | None]
+    epochs: list[epochs.Epoch]
 
 
 class _OfTables(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ import numpy as np
 
 from indexer.rows.outputs import unpack_spenders
 from indexer.verify.keys import Ints, Number, ints, places, places_in
+from indexer.verify.moments import Moment
 from indexer.verify.results import MOST_SHOWN, Difference
 from indexer.verify.spending import GenesisOutput, Row, hash_part
 from shared import packed, sql
@@ -80,6 +81,23 @@ async def of_slots(db: Connection, first_tx_id: int, next_tx_id: int) -> list[Sp
 async def of_genesis(db: Connection) -> list[SpenderRow]:
     """The rows of the slots of genesis outputs."""
     return await _rows.all(db, _LOWEST_SLOT, 0)
+
+
+def without_new(rows: Sequence[SpenderRow], moment: Moment) -> list[SpenderRow]:
+    """Rows without the entries of blocks after the noted one."""
+    if not moment.has_new:
+        return list(rows)
+    spent_by = np.frombuffer(b"".join([row.entries for row in rows]), _ENTRY)["spent_by"]
+    kept = (spent_by < moment.first_new) | (spent_by >= moment.next_new)
+    if kept.all():
+        return list(rows)
+    found, end = list[SpenderRow](), 0
+    for row in rows:
+        first, end = end, end + len(row.entries) // _ENTRY.itemsize
+        entries = np.frombuffer(row.entries, _ENTRY)[kept[first:end]].tobytes()
+        if entries:
+            found.append(SpenderRow(row.slot_no, entries))
+    return found
 
 
 def output_no(tx_id: Number, index: Number) -> Number:

@@ -14,6 +14,7 @@ import numpy as np
 from indexer.verify import flows
 from indexer.verify.flows import Flows, Outputs
 from indexer.verify.keys import Ints, ints
+from indexer.verify.moments import Moments
 from indexer.verify.numbers import Numbers
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from indexer.verify.spending import GenesisOutput
@@ -36,15 +37,15 @@ class Moves(msgspec.Struct, frozen=True):
     pool_no: Ints
 
 
-async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
-    """Run all checks of this module except that of snapshots, in the open snapshot."""
+async def check(moments: Moments, network: Network) -> list[CheckResult]:
+    """Run all checks of this module except that of epochs' snapshots, each in a snapshot of its own."""
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
-        CheckResult("delegation", await _delegation.all(db, MOST_SHOWN, ACTIVE_AFTER_EPOCHS)),
-        CheckResult("pool_epoch", await _pool_epoch.all(db, MOST_SHOWN, *epochs)),
-        CheckResult("delegator", await _delegator.all(db, MOST_SHOWN)),
-        CheckResult("delegator_bucket", await _delegator_bucket.all(db, MOST_SHOWN)),
-        CheckResult("live_stake", await _live_stake.all(db, MOST_SHOWN)),
+        CheckResult("delegation", await moments.all(_delegation, MOST_SHOWN, ACTIVE_AFTER_EPOCHS)),
+        CheckResult("pool_epoch", await moments.all(_pool_epoch, MOST_SHOWN, *epochs)),
+        CheckResult("delegator", await moments.all(_delegator, MOST_SHOWN)),
+        CheckResult("delegator_bucket", await moments.all(_delegator_bucket, MOST_SHOWN)),
+        CheckResult("live_stake", await moments.all(_live_stake, MOST_SHOWN)),
     ]
 
 
@@ -83,7 +84,7 @@ def _of_accounts(numbers: Numbers, made: Outputs, spent: Outputs) -> tuple[Ints,
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The number of accounts and of pools, and the slots of the first block and of the tip."""
+    """The number of accounts and of pools, and the slots of the first block and of the noted one."""
 
     accounts: int
     pools: int
@@ -91,8 +92,16 @@ class Start(msgspec.Struct, frozen=True):
     last_slot_no: int
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """What the snapshots begin with: the pools that were reaped by epoch, and the moves of the genesis."""
+
+    start: Start
+    reaped: dict[int, list[PoolNo]]
+    genesis: Moves
+
+
 class Snapshots:
-    """The snapshots of all epochs so far: the stake of each pool in outputs, when the epoch began.
+    """The snapshots of all epochs up to that of the noted block: the stake of each pool in outputs, when it began.
 
     Moves must be added in the order of epochs. A snapshot is taken before pools are reaped.
     """
@@ -114,19 +123,21 @@ class Snapshots:
         self._apply(moves)
 
     def _reach(self, epoch_no: int) -> None:
-        """Take the snapshots up to that of an epoch, or of the tip's."""
+        """Take the snapshots up to that of an epoch, or of the last one."""
         while self._next_epoch_no <= min(epoch_no, self._last_epoch_no):
             self._begin(self._next_epoch_no)
             self._next_epoch_no += 1
 
     def taken(self) -> dict[int, Ints]:
-        """The snapshots up to that of the tip's epoch: stakes by pool_no, by the epoch in which they count."""
+        """The snapshots up to that of the last epoch: stakes by pool_no, by the epoch in which they count."""
         self._reach(self._last_epoch_no)
         return self._taken
 
     async def check(self, db: asyncpg.Connection) -> CheckResult:
         """Compare `pool_epoch` with the snapshots, newest first."""
-        stored, taken = {row.epoch_no: row for row in await _stored.all(db)}, self.taken()
+        # NOTE: a row for a later epoch is one of a later block, or reported by check_pool_epoch.
+        rows, taken = await _stored.all(db, self._last_epoch_no + 1), self.taken()
+        stored = {row.epoch_no: row for row in rows}
         found = list[Difference]()
         for epoch_no in sorted(stored.keys() | taken.keys(), reverse=True):
             expected = taken.get(epoch_no, np.zeros(self._pools, np.int64))
@@ -151,19 +162,24 @@ class Snapshots:
             self._pool[np.isin(self._pool, self._reaped[epoch_no])] = _NO_POOL
 
 
-async def begun(
-    db: asyncpg.Connection, network: Network, numbers: Numbers, genesis: Sequence[GenesisOutput]
-) -> Snapshots:
-    """The snapshots up to that of the first block's epoch."""
-    start = await _start.one(db)
-    assert start is not None, "only an index that is live is verified"
+async def beginning(
+    db: asyncpg.Connection, noted_slot_no: int, numbers: Numbers, genesis: Sequence[GenesisOutput]
+) -> Beginning:
+    """What the snapshots begin with."""
+    start = await _start.one(db, noted_slot_no)
+    assert start is not None, "a row even without blocks"
     reaped = {row.epoch_no: row.pool_nos for row in await _reaped.all(db)}
     made = flows.of_genesis(genesis)
     account_no = numbers.account_nos(made.address_no)
     known = account_no >= 0
     events = await _events.all(db, -1, 0)
     delegator_no, pool_no = ints([event.stake_no for event in events]), ints([event.pool_no for event in events])
-    return Snapshots(network, start, reaped, Moves(-1, account_no[known], made.lovelace[known], delegator_no, pool_no))
+    return Beginning(start, reaped, Moves(-1, account_no[known], made.lovelace[known], delegator_no, pool_no))
+
+
+def begun(network: Network, beginning: Beginning) -> Snapshots:
+    """The snapshots up to that of the first block's epoch."""
+    return Snapshots(network, beginning.start, beginning.reaped, beginning.genesis)
 
 
 async def _differing(

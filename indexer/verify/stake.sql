@@ -62,12 +62,11 @@ WHERE coalesce(total.lovelace, 0) <> coalesce(sums.lovelace, 0)
 LIMIT $1
 
 -- name: start
--- The number of accounts and of pools, and the slots of the first block and of the tip.
+-- The number of accounts and of pools, and the slots of the first block and of the noted one, $1.
 SELECT (SELECT coalesce(max(stake_no), 0) FROM stake WHERE stake_no <= (SELECT count(*) FROM stake)) AS accounts,
        (SELECT coalesce(max(pool_no), 0) FROM pool WHERE pool_no <= (SELECT count(*) FROM pool)) AS pools,
        least((SELECT min(slot_no) FROM block), (SELECT min(slot_no) FROM epoch_boundary_block)) AS first_slot_no,
-       slot_no AS last_slot_no
-FROM tip
+       $1::bigint AS last_slot_no
 
 -- name: events
 -- The changes of stake credentials from tx_id $1 to before $2, in order; without a pool, 0.
@@ -79,9 +78,9 @@ WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id, place
 SELECT epoch_no, array_agg(pool_no) AS pool_nos FROM pool_reaping GROUP BY epoch_no
 
 -- name: stored
--- The stakes of pools by the epoch in which they count.
+-- The stakes of pools by the epoch in which they count, up to epoch $1.
 SELECT epoch_no, array_agg(pool_no) AS pool_nos, array_agg(active_stake) AS stakes
-FROM pool_epoch WHERE active_stake <> 0 GROUP BY epoch_no
+FROM pool_epoch WHERE active_stake <> 0 AND epoch_no <= $1 GROUP BY epoch_no
 
 -- name: names
 SELECT pool_no, pool_id FROM pool WHERE pool_no = ANY ($1::integer[])

@@ -8,9 +8,9 @@ from typing import Any
 import asyncpg
 
 from indexer.ogmios import connection as ogmios
-from indexer.verify import against_node, ledger_state, votes
+from indexer.verify import against_node, ledger_state, moments, votes
 from indexer.verify import run as verify
-from indexer.verify.readers import Answer, Item, Readers, TransactionRange, Work, parts_of
+from indexer.verify.readers import Answer, Item, Readers, Work
 from indexer.verify.results import CheckResult
 from shared.network import Network
 
@@ -38,6 +38,12 @@ class InTurns(asyncpg.Connection):  # type: ignore[misc]
             finally:
                 self._whose = None
 
+    def transaction(self, *, readonly: bool = False, **kwargs: Any) -> Any:
+        """To read in an open one, a turn instead of a savepoint, since those of two tasks can't be nested."""
+        if readonly and self.is_in_transaction():
+            return self.turn()
+        return super().transaction(readonly=readonly, **kwargs)
+
     async def fetch(self, *args: Any, **kwargs: Any) -> Any:
         async with self.turn():
             return await super().fetch(*args, **kwargs)
@@ -56,23 +62,22 @@ class InTurns(asyncpg.Connection):  # type: ignore[misc]
 
 
 class Here(Readers):
-    """Reads on the connection of the snapshot, so that its uncommitted changes are visible."""
+    """Reads in the open transaction of a connection, so that its uncommitted changes are visible."""
 
-    def __init__(self, db: InTurns, parts: list[TransactionRange]) -> None:
-        self.divide(parts)
+    def __init__(self, db: InTurns) -> None:
         self._db = db
 
     async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
         for item in items:
-            async with self._db.turn():
-                answer = await work(self._db, item)
+            async with moments.at(self._db, self._noted) as moment:
+                answer = await work(moment, item)
             yield answer, item
 
 
 async def within(db: InTurns, network: Network) -> dict[str, list[str]]:
     """The differences that verify finds in the open transaction, by check."""
-    readers = Here(db, await parts_of(db))
-    return told(await verify.check_all(db, readers, network, lambda *_: None))
+    _, found = await verify.check_all(db, Here(db), network, lambda *_: None)
+    return told(found)
 
 
 async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ from indexer.store import balances, beginning
 from indexer.store import histories as stored_histories
 from indexer.verify import histories, numbers
 from indexer.verify.keys import PRIME, key_of, weight_of
+from indexer.verify.moments import Moment
 from shared import address, database
 from shared.ledger import AddressNo, AssetNo, TxId, tx_id_of
 from shared.network import PREVIEW
@@ -200,7 +201,7 @@ async def added_up(db: asyncpg.Connection, history: str) -> histories.Sum:
     with TemporaryDirectory() as folder:
         await numbers.write(db, Path(folder))
         async with db.transaction():
-            found = await histories.added_up(Path(folder), db, part)
+            found = await histories.added_up(Path(folder), Moment(db, 0, 0), part)
     return histories.Sum(found.total % PRIME, found.address_count % PRIME, found.consistent)
 
 

@@ -11,7 +11,7 @@ import pytest
 from devnet.blocks import Chain
 from devnet.generator import Generated, options_of
 from devnet.server import NodeServer
-from indexer.verify import catalog, indexes
+from indexer.verify import catalog, indexes, moments
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
 from shared.network import PREPROD
@@ -217,6 +217,15 @@ async def test_an_index_of_the_operator_is_no_difference(db: asyncpg.Connection)
     await undone.rollback()
 
 
+async def through(db: asyncpg.Connection, index: indexes.Index) -> indexes.Count:
+    """What is found through an index."""
+    if index.hashed:
+        return await indexes.by_hash(db, index)
+    (table,) = [table for table in await indexes._tables.all(db) if table.name == index.of_table]
+    (count,) = await indexes.in_order(db, table, [index])
+    return count
+
+
 async def test_a_lost_entry_of_any_index_is_named(db: asyncpg.Connection) -> None:
     """Of each index with rows: filled ones stand for those that are empty in a chain of this length."""
     unnamed, named = [], 0
@@ -225,21 +234,21 @@ async def test_a_lost_entry_of_any_index_is_named(db: asyncpg.Connection) -> Non
     await undone.start()
     for statement in (each for each in FILLED.values() if "bucket" in each or "utxo_asset" in each):
         await db.execute(statement)
-    assert (await indexes.check(db)).result.differences == []
-    rows = await indexes.rows_of_tables(db)
+    async with moments.noting(db) as noted:
+        assert (await indexes.check(moments.Moments(db, noted))).result.differences == []
     for index in await indexes._indexes.all(db):
         of_table = [column["attname"] for column in columns if column["relname"] == index.of_table]
         statement = corruptions.LOST.format(
             index=index.name, table=index.of_table, condition=index.condition or "true", columns=", ".join(of_table)
         )
-        if not rows[index.of_table, index.condition]:
+        if not (await through(db, index)).rows:
             continue
         lost = db.transaction()
         await lost.start()
         await db.execute(statement)
-        ((found, *_),) = await indexes.found_through(db, [index])
-        if found != rows[index.of_table, index.condition] - 1:
-            unnamed.append((index.name, found))
+        count = await through(db, index)
+        if count.found != count.rows - 1:
+            unnamed.append((index.name, count))
         await lost.rollback()
         named += 1
     await undone.rollback()
