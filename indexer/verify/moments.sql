@@ -14,7 +14,7 @@ LIMIT 1
 
 -- name: has
 -- Whether a live index has the block at slot $1 with hash $2, of an epoch boundary if $3; a null hash is no block.
-SELECT coalesce((SELECT phase = 'live' FROM tip), false) AND ($2::bytea IS NULL OR EXISTS (
+SELECT EXISTS (SELECT FROM tip WHERE phase = 'live') AND ($2::bytea IS NULL OR EXISTS (
     SELECT FROM block WHERE slot_no = $1 AND hash = $2 AND NOT $3::boolean
     UNION ALL
     SELECT FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2 AND $3

@@ -209,11 +209,13 @@ async def test_each_corruption_of_the_schema_is_named(db: asyncpg.Connection) ->
     assert unnamed == []
 
 
-async def test_an_index_of_the_operator_is_no_difference(db: asyncpg.Connection) -> None:
+async def test_what_changes_no_answer_is_no_difference(db: asyncpg.Connection) -> None:
+    expected = await catalog.expected(db, PREPROD)
     undone = db.transaction()
     await undone.start()
-    await db.execute("CREATE INDEX of_ours ON tx (fee)")
-    assert await catalog.differences(db, PREPROD) == []
+    for statement in corruptions.HARMLESS.values():
+        await db.execute(statement)
+        assert catalog.compared(await catalog.described(db, PREPROD), expected) == [], statement
     await undone.rollback()
 
 
@@ -254,6 +256,30 @@ async def test_a_lost_entry_of_any_index_is_named(db: asyncpg.Connection) -> Non
     await undone.rollback()
     assert unnamed == []
     assert named > 60
+
+
+async def test_a_row_twice_under_its_unique_indexes_is_named(db: asyncpg.Connection) -> None:
+    unnamed, named = [], 0
+    columns = await db.fetch(COLUMNS)
+    unique = await db.fetch(
+        "SELECT indrelid::regclass::text AS of_table, array_agg(indexrelid::regclass::text)::text AS indexes"
+        " FROM pg_index JOIN pg_class t ON t.oid = indrelid"
+        " WHERE indisunique AND relkind = 'r' AND relnamespace = current_schema()::regnamespace GROUP BY 1 ORDER BY 1"
+    )
+    for table, indexes_of_table in unique:
+        of_table = ", ".join(column["attname"] for column in columns if column["relname"] == table)
+        if table in EXEMPT or not await db.fetchval(f"SELECT count(*) FROM {table}"):  # noqa: S608
+            continue
+        statement = corruptions.TWICE.format(table=table, indexes=indexes_of_table, columns=of_table)
+        if table == "tip":
+            with pytest.raises(asyncpg.CardinalityViolationError):  # an error of the command
+                await planted(db, statement, partial(within, network=PREPROD))
+            continue
+        if not await planted(db, statement, partial(within, network=PREPROD)):
+            unnamed.append(table)
+        named += 1
+    assert unnamed == []
+    assert named > 25
 
 
 @pytest.mark.parametrize("index, table", [("address_raw", "address"), ("tx_hash", "tx")])
