@@ -12,8 +12,8 @@ from api.bodies import Body as WrittenBody
 from api.bodies import Held, Writer, has_parts
 from api.caller import AdminKey, ApiKey, KeyInvalidation
 from api.chain_servers import ChainServer
+from api.limits.verdicts import Verdict
 from api.parameters import Body, Question
-from api.rate_limit import Verdict
 from api.services import Services
 from shared import schema
 from shared.ledger import SECURITY_PARAMETER

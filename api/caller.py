@@ -22,7 +22,9 @@ from redis.exceptions import RedisError
 
 from api import errors, restrictions, tokens
 from api.errors import Refusal
-from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, SharedLimits, Verdict
+from api.limits.scripts import LEASE_S
+from api.limits.shared import SharedLimits
+from api.limits.verdicts import AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, Verdict
 from api.restrictions import Call
 from api.turns import FairPool
 from api.valkey import ValkeyClient

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from api import rate_limit
-from api.rate_limit import GoodKey, RunningQuota
+from api.limits import local, scripts, state
+from api.limits.verdicts import GoodKey, RunningQuota
 
 
 def good_key(limit: int = 10_000, quota: RunningQuota | None = None) -> GoodKey:
@@ -15,8 +15,9 @@ def good_key(limit: int = 10_000, quota: RunningQuota | None = None) -> GoodKey:
 
 def shorten_minute(monkeypatch: pytest.MonkeyPatch, window_s: float) -> None:
     """Shorten the minute, both in Valkey and in the processes."""
-    for name in ("_SCRIPT", "_BEAT"):
-        text = getattr(rate_limit, name)
+    for name in ("TAKE", "BEAT"):
+        text = getattr(scripts, name).text.decode()
         assert "60000000" in text, name
-        monkeypatch.setattr(rate_limit, name, text.replace("60000000", str(int(window_s * 1e6))))
-    monkeypatch.setattr(rate_limit, "_MINUTE_S", window_s)
+        monkeypatch.setattr(scripts, name, scripts.Script(text.replace("60000000", str(int(window_s * 1e6)))))
+    for module in (local, state):
+        monkeypatch.setattr(module, "MINUTE_S", window_s)

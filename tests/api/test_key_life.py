@@ -11,7 +11,8 @@ from redis.asyncio import Redis
 
 from api import retention
 from api.admin.limits import Networks, QuotaKind
-from api.rate_limit import LocalLimits, RunningQuota
+from api.limits.local import LocalLimits
+from api.limits.verdicts import RunningQuota
 from api.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -321,14 +322,14 @@ def test_without_valkey_each_process_grants_its_share_of_the_remaining_quota() -
     now = datetime.now(UTC)
     quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
     minutes, good = LocalLimits(), good_key(1_000, quota)
-    taken = [minutes.take(good, 500, processes=2) for _ in range(5)]
+    taken = [minutes.take(good, processes=2, now_s=0) for _ in range(5)]
     assert [(each.admitted, each.quota_exceeded) for each in taken] == [(True, False)] * 3 + [(False, True)] * 2
     assert taken[-1].headers()["Retry-After"] == "60", "others may leave some of it"
     used_up = good_key(1_000, RunningQuota(10, "day", now, now + timedelta(hours=1), used=10))
-    assert LocalLimits().take(used_up, 500, processes=2).headers()["Retry-After"] == "3600"
+    assert LocalLimits().take(used_up, processes=2, now_s=0).headers()["Retry-After"] == "3600"
     assert taken[0].quota is not None and taken[0].quota.remaining == 2
     minutes.take_unreported()
-    assert minutes.take(good, 500, processes=2).admitted, "the table knows of an outage after it"
+    assert minutes.take(good, processes=2, now_s=0).admitted, "the table knows of an outage after it"
 
 
 # Restrictions ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,10 @@ from redis.asyncio import Redis
 from api import tokens
 from api import valkey as valkeys
 from api.caller import Callers, KeyReader
-from api.rate_limit import LEASE_S, AskPostgres, GoodKey, KeyLease, LocalLimits, SharedLimits, Verdict
+from api.limits.local import LocalLimits
+from api.limits.scripts import LEASE_S
+from api.limits.shared import SharedLimits
+from api.limits.verdicts import AskPostgres, GoodKey, KeyLease, Verdict
 from api.turns import FairPool
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -432,15 +435,15 @@ async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
 def test_a_process_alone_keeps_the_same_minute() -> None:
     minutes, good, other = LocalLimits(), good_key(3), good_key(3)
 
-    def take(at: float, key: GoodKey = good, share: int = 3) -> Verdict:
-        return minutes.take(key, share, now_s=at)
+    def take(at: float, key: GoodKey = good, processes: int = 1) -> Verdict:
+        return minutes.take(key, processes, at)
 
     assert [take(at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
     assert take(60).admitted
     refused = take(61)
     assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 9)
     assert take(61, other).remaining == 2
-    refused = take(61, share=1)
+    refused = take(61, processes=3)
     assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 59)
     assert take(70).admitted
     assert take(500).remaining == 2
@@ -449,13 +452,13 @@ def test_a_process_alone_keeps_the_same_minute() -> None:
 def test_admissions_by_valkey_count_without_it_and_are_not_reported_twice() -> None:
     minutes, good, other = LocalLimits(), good_key(3), uuid4()
     key = good.credential_id
-    minutes.note(key, 0)
-    assert [minutes.take(good, 3, now_s=at).admitted for at in (10, 20, 30)] == [True, True, False]
+    minutes.record(key, True, 2, 0)
+    assert [minutes.take(good, 1, at).admitted for at in (10, 20, 30)] == [True, True, False]
     assert minutes.all() == [(key, 0), (key, 10), (key, 20)]
     assert minutes.take_unreported() == [(key, 10), (key, 20)]
     assert minutes.take_unreported() == []
     assert [minutes.count(key, at) for at in (59.9, 60, 75)] == [3, 2, 1]
-    minutes.note(other, 200)
+    minutes.record(other, True, 2, 200)
     assert minutes.all() == [(other, 200)]
 
 

@@ -12,9 +12,11 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from api import rate_limit
 from api import valkey as valkeys
-from api.rate_limit import AskPostgres, Barred, KeyLease, SharedLimits, Verdict
+from api.limits import scripts
+from api.limits.shared import SharedLimits
+from api.limits.state import HOLD_S, OPEN
+from api.limits.verdicts import AskPostgres, Barred, KeyLease, Verdict
 from api.restrictions import Call, Restrictions
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
@@ -49,7 +51,7 @@ async def processes(url: str, count: int) -> AsyncIterator[list[SharedLimits]]:
             stack.callback(beating.cancel)
             found.append(minutes)
         async with asyncio.timeout(PATIENCE_S):
-            while any(minutes.processes != count or not minutes._all_reported for minutes in found):
+            while any((part.processes, part.state) != (count, OPEN) for part in (each.participant for each in found)):
                 await asyncio.sleep(0.02)
         yield found
 
@@ -216,20 +218,20 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         silent = SharedLimits(connection)
         await silent._heartbeat()
         async with asyncio.timeout(PATIENCE_S):
-            while speaking.processes != 3:
+            while speaking.participant.processes != 3:
                 await asyncio.sleep(0.02)
         await client.flushdb()
         took = OwnTime()
         assert isinstance(await speaking.take(KEY), AskPostgres)
         answers = [await speaking.take(KEY, told) for _ in range(5)]
-        assert took.seconds < rate_limit.HOLD_S + 1
+        assert took.seconds < HOLD_S + 1
         assert [isinstance(taken, Verdict) and taken.admitted for taken in answers] == [True] * 3 + [False] * 2
         refused = answers[-1]
         assert isinstance(refused, Verdict)
         assert 50 <= refused.reset_s <= 60
         elsewhere = KeyLease(msgspec.structs.replace(told.key, restrictions=Restrictions(scopes=("pools",))))
         assert await speaking.take(KEY, elsewhere, Call("assets")) == Barred("scope")
-        silent.own.note(told.key.credential_id)
+        silent.participant.own.record(told.key.credential_id, True, 9, time.monotonic())
         assert isinstance(taken := await silent.take(KEY, told), Verdict)
         assert (taken.admitted, taken.remaining) == (True, 5)
         async with asyncio.timeout(PATIENCE_S):
@@ -264,12 +266,11 @@ async def test_a_repeated_report_counts_once(redis_url: str) -> None:
         for _ in range(4):
             assert await admitted(minutes, told)
         await client.flushdb()
-        minutes._owe(minutes.own.all())
-        batch = minutes._owed[0]
-        life, _ = await minutes._heartbeat()
+        await minutes._heartbeat()
+        report = minutes.participant.next_report(time.monotonic())
+        assert report is not None
         for _ in range(2):  # as where the reply is lost
-            minutes._owed.appendleft(batch)
-            assert await minutes._reported_all(life)
+            assert await minutes._run(scripts.TELL, scripts.tell(minutes.participant.name, report))
         (minute,) = await client.keys("ledgerline:minute:*")
         assert await client.llen(minute) == 4
 
@@ -280,7 +281,7 @@ async def test_many_admissions_are_reported_in_batches(redis_url: str) -> None:
         minutes = SharedLimits(connection)
         for told in keys.values():
             for _ in range(20):
-                minutes.own.note(told.key.credential_id)
+                minutes.participant.own.record(told.key.credential_id, True, 9, time.monotonic())
         await client.flushdb()
         for key, told in keys.items():
             taken = await minutes.take(key, told)

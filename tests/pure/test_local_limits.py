@@ -3,7 +3,8 @@
 import random
 from uuid import UUID
 
-from api.rate_limit import GoodKey, LocalLimits, Verdict
+from api.limits.local import LocalLimits
+from api.limits.verdicts import GoodKey, Verdict
 
 KEY = GoodKey(UUID(int=1), 1, 60, None)
 PROCESSES, SHARE = 3, 20
@@ -11,7 +12,7 @@ PROCESSES, SHARE = 3, 20
 
 def admitted(limits: LocalLimits, now_s: float, good: GoodKey = KEY) -> bool:
     """Whether a process admits a request without Valkey."""
-    verdict: Verdict = limits.take(good, good.limit // PROCESSES, PROCESSES, now_s)
+    verdict: Verdict = limits.take(good, PROCESSES, now_s)
     assert verdict.reset_s > 0
     return verdict.admitted
 
@@ -28,11 +29,11 @@ def test_no_window_around_an_outage_exceeds_the_limit_by_more_than_one_for_each_
         for now_s in sorted(chance.uniform(100, 160) for _ in range(chance.randint(0, 3 * limit))):
             number = 0 if chance.random() < favourite else chance.randrange(PROCESSES)
             if sum(now_s - moment < 60 for moment in moments) < limit:
-                processes[number].note(good.credential_id, now_s)
+                processes[number].record(good.credential_id, True, 0, now_s)
                 moments.append(now_s)
         left = limit - sum(160 - moment < 60 for moment in moments)
         for process in processes:
-            process.see(good.credential_id, left, 160)
+            process.record(good.credential_id, False, left, 160)
         asked = sorted(chance.uniform(160, 219) for _ in range(4 * limit))
         moments += [now_s for now_s in asked if admitted(chance.choice(processes), now_s, good)]
         for first in moments:
@@ -44,8 +45,7 @@ def test_unequal_parts_of_an_exhausted_limit_stay_within_it() -> None:
     processes = [LocalLimits() for _ in range(PROCESSES)]
     for process, own in zip(processes, (24, 18, 18), strict=True):
         for _ in range(own):
-            process.note(KEY.credential_id, 100)
-        process.see(KEY.credential_id, 0, 100)
+            process.record(KEY.credential_id, True, 0, 100)
     assert [sum(admitted(process, 101) for _ in range(30)) for process in processes] == [0, 0, 0]
     assert [sum(admitted(process, 160.5) for _ in range(30)) for process in processes] == [20] * 3, "a minute later"
 

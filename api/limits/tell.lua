@@ -1,7 +1,7 @@
 -- A process reports some of its admissions of the last minute to a life.
 --
--- KEYS  1 the life (rate_limit_beat.lua)
---       2 and following: the minutes of some keys (rate_limit.lua)
+-- KEYS  1 the life (beat.lua)
+--       2 and following: the minutes of some keys (take.lua)
 -- ARGV  1 the life to report to
 --       2 the process
 --       3 the number of this batch, which increases: a repeated batch adds nothing

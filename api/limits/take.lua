@@ -5,7 +5,7 @@
 --         with restrictions has more: " <quota> <period> <ends_us> <scopes> <networks>", each "-" if there is none.
 --         Scopes and networks are lists with a comma before and after each; a network is its leading bits
 --       2 key prefix of the per-credential lists of admission times (us, oldest first)
---       3 the life of these data: the Valkey hash that rate_limit_beat.lua maintains
+--       3 the life of these data: the Valkey hash that beat.lua maintains
 --       4 key prefix of the counters of quotas
 -- ARGV  1 the key as just read from Postgres, without the life; "" if it was not read
 --       2 server time (us) until which it may be cached
