@@ -21,9 +21,10 @@ import structlog
 import typer
 from dramatiq import cli as dramatiq
 
-from api import backup as backups
-from api import caller, check, database, keys, networks, processes, verify_usage
-from api.database import on_database
+from api.commands import backup as backups
+from api.commands import check, database, keys, networks, processes, verify_usage
+from api.commands.database import on_database
+from api.keys import caller
 from shared import command, lifecycle, schema, trials
 from shared import log as logs
 from shared import settings as environment

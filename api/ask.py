@@ -7,14 +7,14 @@ from typing import Generic, TypeVar
 import asyncpg
 import msgspec
 
-from api import compression
-from api.bodies import Body as WrittenBody
-from api.bodies import Held, Writer, has_parts
-from api.caller import AdminKey, ApiKey, KeyInvalidation
-from api.chain_servers import ChainServer
-from api.limits.verdicts import Verdict
+from api.http import compression
+from api.http.bodies import Body as WrittenBody
+from api.http.bodies import Held, Writer, has_parts
+from api.keys.caller import AdminKey, ApiKey, KeyInvalidation
+from api.keys.limits.verdicts import Verdict
 from api.parameters import Body, Question
 from api.services import Services
+from api.sources.chain_servers import ChainServer
 from shared import schema
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network

@@ -10,10 +10,10 @@ import msgspec
 
 from api.answers import ChainAnswer, ChainPage
 from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Nothing, OpenAsk, PrimaryAsk
-from api.caller import BOOTSTRAP, PERMISSIONS
 from api.errors import Refusal, method_not_allowed, not_found
+from api.keys.caller import BOOTSTRAP, PERMISSIONS
+from api.keys.restrictions import SCOPES
 from api.parameters import Body, Field, Question, fields_of
-from api.restrictions import SCOPES
 
 ACCESS = frozenset(("open", "api key", BOOTSTRAP, *PERMISSIONS))
 """Who may call a route: everybody, API keys, the bootstrap key, or admin keys with a permission."""
@@ -51,8 +51,8 @@ class Route:
 
     The handler's name is that of the operation in /openapi.json and the clients, and its annotations declare question,
     body and answer: `async def get_user(ask: AdminAsk[Question, Body]) -> Answer`. `scope` is what an API key must
-    cover (`api/restrictions.py`), "" if any key may call the route. For /openapi.json, `errors` lists the refusals that
-    the handler raises.
+    cover (`api/keys/restrictions.py`), "" if any key may call the route. For /openapi.json, `errors` lists the refusals
+    that the handler raises.
     """
 
     def __init__(

@@ -7,10 +7,9 @@ declare question, body and answer.
 from functools import partial
 from http import HTTPStatus
 
-from api import docs, errors, health, metrics, openapi, own_key, status
+from api import errors
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
 from api.blockfrost.routes import FACADE
-from api.caching import METADATA_WARNING
 from api.chain import (
     accounts,
     addresses,
@@ -21,11 +20,15 @@ from api.chain import (
     epochs,
     exports,
     network,
+    own_key,
     pools,
     submission,
     transactions,
     utxos,
 )
+from api.operate import health, metrics, status
+from api.reference import docs, openapi
+from api.repeats.caching import METADATA_WARNING
 from api.route import REQUESTS_COUNTED, Refusing, Route, admin, anyone, get, ordered, post
 
 _OF_A_USER = {"status": "POST /v1/admin/users/{id}/suspend"}

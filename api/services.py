@@ -10,20 +10,20 @@ import msgspec
 import structlog
 from prometheus_client import Gauge
 
-from api import chain_servers, registry, retention
-from api import valkey as valkeys
-from api.bodies import Room
-from api.caller import Callers
-from api.chain_servers import ChainServers
-from api.nodes import Nodes
-from api.registry import Registry
-from api.shared_reading import SharedReadings
-from api.turns import FairPool, Turns
+from api.http.bodies import Room
+from api.http.turns import FairPool, Turns
+from api.keys import valkey as valkeys
+from api.keys.caller import Callers
+from api.keys.valkey import ValkeyClient
+from api.sources import chain_servers, registry, retention
+from api.sources.chain_servers import ChainServers
+from api.sources.nodes import Nodes
+from api.sources.registry import Registry
+from api.sources.shared_reading import SharedReadings
 from api.usage import queue as usage_queue
 from api.usage import spool_host
 from api.usage.backlog import Backlog
 from api.usage.spool import Spools
-from api.valkey import ValkeyClient
 from shared import database, tasks
 from shared.lifecycle import WAITED_FOR, wait_for
 from shared.network import NETWORKS

@@ -20,8 +20,9 @@ import msgspec
 import structlog
 from dramatiq.brokers.redis import RedisBroker
 
-from api import clock, held_snapshots, valkey
-from api.database import migrated
+from api.commands.database import migrated
+from api.keys import valkey
+from api.sources import clock, held_snapshots
 from api.usage import fold
 from api.usage.queue import ACTOR, QUEUE, BreakdownSum, UsageBatch, broker_at
 from shared import database, lifecycle, schema, servers, service_manager, settings, sql, tasks

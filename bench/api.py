@@ -36,15 +36,16 @@ from multidict import MultiDict
 from rich.console import Console
 from rich.table import Table
 
-from api import answers, tokens
+from api import answers
 from api.ask import ChainAsk, Notes
-from api.caller import ApiKey
-from api.chain_servers import ChainServer
+from api.commands.processes import freeze_startup_objects
+from api.keys import tokens
+from api.keys.caller import ApiKey
 from api.parameters import read_question
-from api.processes import freeze_startup_objects
 from api.route import Router
 from api.routes import ROUTES
 from api.services import Services
+from api.sources.chain_servers import ChainServer
 from bench import databases, machine, pages
 from indexer.store import epochs, holders, supplies
 from shared import address, database, packed, servers, settings

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from api.openapi import document
+from api.reference.openapi import document
 from api.routes import ROUTES
 from clients import generate_python, generate_typescript
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from textwrap import indent, wrap
 from typing import Any
 
-from api.samples import is_download, iterator_name, snake_case, stream_name
+from api.reference.samples import is_download, iterator_name, snake_case, stream_name
 from clients.operations import Listed, listed, takes_idempotency_key
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import indent, wrap
 from typing import Any
 
-from api.samples import camel_case, iterator_name, snake_case, stream_name
+from api.reference.samples import camel_case, iterator_name, snake_case, stream_name
 from clients.operations import Field, Operation, is_quantity, operations
 
 Json = dict[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api.samples import answer_of, body_of, is_download, key_of
+from api.reference.samples import answer_of, body_of, is_download, key_of
 
 Json = dict[str, Any]
 Quantities = dict[str, Any] | bool

@@ -5,11 +5,12 @@ from uuid import UUID
 
 import msgspec
 
-from api import errors, tokens
+from api import errors
 from api.admin import audit
 from api.answers import Confirmation, Instant, Issued, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
-from api.caller import PERMISSIONS, AdminKey
+from api.keys import tokens
+from api.keys.caller import PERMISSIONS, AdminKey
 from api.parameters import Body, Choices, Id, Integer, Offset, Question, Text
 from shared import sql
 

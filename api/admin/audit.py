@@ -10,7 +10,7 @@ import msgspec
 from api import errors
 from api.answers import Instant, Json, Page, Total, TotalPaging
 from api.ask import AdminAsk
-from api.caller import AdminKey
+from api.keys.caller import AdminKey
 from api.parameters import Choice, Flag, Id, Integer, Moment, Offset, Question, Text
 from shared import sql
 

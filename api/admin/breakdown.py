@@ -18,8 +18,8 @@ from api.admin.period import Period
 from api.admin.users import UserId
 from api.answers import Instant, Page, TotalPaging
 from api.ask import AdminAsk
+from api.http.sending import SentStream
 from api.parameters import Choice, Integer, Offset
-from api.sending import SentStream
 from api.usage import durations
 from shared import sql
 

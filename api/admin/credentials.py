@@ -7,14 +7,17 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from api import clock, errors, network_states, tokens
+from api import errors
 from api.admin import audit
 from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
 from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
+from api.keys import tokens
+from api.operate import network_states
 from api.parameters import Body, Choice, Flag, Id, Integer, Moment, Offset, Question, Text
 from api.services import Services
-from api.shared_reading import in_time
+from api.sources import clock
+from api.sources.shared_reading import in_time
 from shared import schema, sql
 from shared.network import NETWORKS, Network, by_id
 from shared.phase import Phase

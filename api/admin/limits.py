@@ -7,13 +7,14 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from api import clock, errors
+from api import errors
 from api.admin import audit
 from api.admin.credentials import HIGHEST_LIMIT, OneCredential, key_hashes
 from api.answers import Answer, Confirmation, Instant
 from api.ask import AdminAsk
+from api.keys.restrictions import MOST_NETWORKS, SCOPES, canonical
 from api.parameters import HIGHEST_EXACT, Body, Choices, Integer, JsonSchema, Kind, Moment
-from api.restrictions import MOST_NETWORKS, SCOPES, canonical
+from api.sources import clock
 from shared import sql
 
 _PERIODS = ("day", "month")

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from api import clock, errors
+from api import errors
 from api.parameters import Moment, Question
+from api.sources import clock
 
 USUAL_PERIOD = timedelta(days=30)
 _EARLIEST = datetime.min.replace(tzinfo=UTC) + USUAL_PERIOD

@@ -4,10 +4,10 @@ import time
 
 import msgspec
 
-from api import health
 from api.ask import Nothing, OpenAsk
 from api.blockfrost.shape import ROOT
 from api.errors import Refusal
+from api.operate import health
 from shared.version import VERSION
 
 

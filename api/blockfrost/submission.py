@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from api import errors, transaction_cbor
+from api import errors
 from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
 from api.blockfrost.additional_outputs import AdditionalOutputs
 from api.blockfrost.transactions import TransactionQuestion
-from api.chain import submission, submitted
+from api.chain import submission, submitted, transaction_cbor
 from api.chain.submission import Cbor, TransactionBody
-from api.nodes import NodeRefused
 from api.parameters import Body, Choice, JsonSchema, Kind, Question
+from api.sources.nodes import NodeRefused
 
 Json = dict[str, Any]
 

@@ -10,10 +10,10 @@ from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, byron_size, outputs, plain
 from api.blockfrost.amounts import Amount
-from api.bodies import MOST_AT_ONCE, in_parts
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
 from api.chain.transactions import FoundTransaction, FullTransaction, LabelMetadata, Value
+from api.http.bodies import MOST_AT_ONCE, in_parts
 from api.parameters import Hex, Question
 from shared import address, packed
 from shared.ledger import index_of

@@ -8,7 +8,6 @@ from typing import Annotated, TypeVar
 from api import errors
 from api.answers import ChainBulk
 from api.ask import ChainPost, Nothing
-from api.bodies import in_parts
 from api.chain import accounts, addresses, assets, owners, tip, transactions, utxos
 from api.chain.accounts import Account
 from api.chain.addresses import AddressInfo
@@ -16,6 +15,7 @@ from api.chain.assets import Asset, AssetId, AssetKind, Fingerprint
 from api.chain.transactions import FullTransaction
 from api.chain.utxos import HIGHEST_INDEX, MadeOutput
 from api.errors import Refusal
+from api.http.bodies import in_parts
 from api.parameters import Body, Hex, Kind, Texts
 from shared.address import LONGEST_TEXT
 from shared.network import Network

@@ -12,8 +12,8 @@ from api import errors
 from api.ask import ChainAsk
 from api.chain import assets, tip
 from api.chain.assets import AssetId, AssetKind, Fingerprint, HolderEntry, PolicyKind
+from api.http.sending import SentFile
 from api.parameters import Question
-from api.sending import SentFile
 from shared import sql
 from shared.network import Network
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from api import errors, transaction_cbor
+from api import errors
 from api.answers import Answer, Instant, LedgerAnswer, Quantity
 from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
-from api.chain import submitted, tip
+from api.chain import submitted, tip, transaction_cbor
 from api.chain.submitted import BlockOf, Register
 from api.chain.tip import Tip
+from api.chain.transaction_cbor import ParsedTransaction
 from api.errors import Refusal
-from api.nodes import NodeConnection, NodeRefused
 from api.parameters import Body, Hex, JsonSchema, Kind, Question
-from api.transaction_cbor import ParsedTransaction
+from api.sources.nodes import NodeConnection, NodeRefused
 
 INDEXED_WITHIN_S = 1.0
 """How long to wait for the index to reach the node's last block, before a refusal by the node is final."""

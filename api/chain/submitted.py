@@ -10,9 +10,9 @@ import msgspec
 
 from api import errors
 from api.ask import ChainChange
-from api.caller import ApiKey
 from api.chain.tip import Tip
-from api.transaction_cbor import ParsedTransaction
+from api.chain.transaction_cbor import ParsedTransaction
+from api.keys.caller import ApiKey
 from shared import schema, sql
 
 MOST_KEPT = 10_000

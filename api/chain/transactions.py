@@ -12,11 +12,11 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.answers import ChainAnswer, ChainPage, Change, CursorPaging, Instant, Json, Quantity, json_of
 from api.ask import ChainAsk
-from api.bodies import MOST_AT_ONCE, in_parts
 from api.chain import certificates, metadatum, names, owners
 from api.chain.certificates import Certificate
 from api.chain.names import Names
 from api.chain.tip import Tip
+from api.http.bodies import MOST_AT_ONCE, in_parts
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
 from shared import address, packed, sql
 from shared.ledger import HIGHEST_SLOT, tx_id_of

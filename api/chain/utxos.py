@@ -9,13 +9,13 @@ import msgspec
 from api import errors
 from api.answers import ChainAnswer, ChainPage, Instant, PlacePaging
 from api.ask import ChainAsk
-from api.bodies import MOST_AT_ONCE, Limiting, in_parts
 from api.chain import assets, contracts, names, owners, tip
 from api.chain.assets import AssetId, AssetKind, Fingerprint
 from api.chain.contracts import Carried
 from api.chain.names import Names
 from api.chain.owners import FROM_PLACE, OwnerList, Place, PlaceKind, Position
 from api.chain.transactions import Value, value_of
+from api.http.bodies import MOST_AT_ONCE, Limiting, in_parts
 from api.parameters import Hex, Integer, Question
 from shared import address, packed, sql
 from shared.ledger import slot_of

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from api.caller import AdminKey, AuthenticatedRequest
+from api.keys.caller import AdminKey, AuthenticatedRequest
 from api.server.trail import Trail
 from shared.log import is_json
 from shared.settings import Settings

@@ -17,15 +17,18 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import MultiDict, MultiMapping
 
-from api import caching, compression, errors, metrics
+from api import errors
 from api.ask import Notes
 from api.blockfrost import shape
-from api.caller import AuthenticatedRequest
-from api.connections import BoundedServer, Connection
 from api.errors import Refusal
+from api.http import compression
+from api.http.connections import BoundedServer, Connection
+from api.http.sending import Unread
+from api.keys.caller import AuthenticatedRequest
+from api.operate import metrics
 from api.parameters import Question, read_question
+from api.repeats import caching
 from api.route import REQUESTS_COUNTED, Route, Router
-from api.sending import Unread
 from api.server import cors, ignored
 from api.server.access_log import AccessLog
 from api.server.body import Bodies, refuse_large

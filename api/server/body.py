@@ -9,11 +9,11 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from api import errors
+from api.http.turns import Turns
 from api.parameters import Body, json_object, read_body
 from api.route import Route
 from api.server import ignored
 from api.server.trail import Trail
-from api.turns import Turns
 
 LARGEST_BODY = 1024**2
 _SHORT_BODY = 65_536

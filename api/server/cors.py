@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from api.blockfrost import shape
-from api.caching import METADATA_WARNING
 from api.errors import FITTING_LIMIT
+from api.repeats.caching import METADATA_WARNING
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from api import answers, errors
 from api.blockfrost import shape
-from api.connections import free
 from api.errors import Refusal
+from api.http.connections import free
 from api.route import Route
 from shared import schema
 from shared.lifecycle import UNREACHABLE

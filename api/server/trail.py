@@ -6,7 +6,8 @@ from collections.abc import Hashable, Sequence
 import msgspec
 from aiohttp import web
 
-from api import caller, request_id
+from api.http import request_id
+from api.keys import caller
 from api.route import Route
 from shared import log as logs
 

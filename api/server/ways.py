@@ -7,20 +7,21 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from aiohttp import web
 
-from api import caching, caller, idempotency, restrictions
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
 from api.blockfrost import shape
-from api.bodies import NoTurnYet
-from api.caller import AdminKey, ApiKey, AuthenticatedRequest
 from api.chain import tip
-from api.chain_servers import ChainServer
+from api.http.bodies import NoTurnYet
+from api.keys import caller, restrictions
+from api.keys.caller import AdminKey, ApiKey, AuthenticatedRequest
+from api.keys.restrictions import Call
 from api.parameters import Body, Question
-from api.restrictions import Call
+from api.repeats import caching, idempotency
 from api.route import Route
 from api.server.body import Bodies
 from api.server.trail import Trail
 from api.services import Services
+from api.sources.chain_servers import ChainServer
 
 CallerT = TypeVar("CallerT")
 

@@ -10,7 +10,7 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api import clock, held_snapshots
+from api.sources import clock, held_snapshots
 from api.usage.queue import SPOOL_KEPT_S, Queue, Waiting, marks
 from api.usage.spool import RECORD, Spool, spools_in
 

@@ -7,7 +7,7 @@ the speed of their answers (docs/decisions/0061-usage-in-parts.md).
 import asyncpg
 import structlog
 
-from api import held_snapshots
+from api.sources import held_snapshots
 from shared import schema, sql
 
 log = structlog.get_logger()

@@ -24,7 +24,7 @@ from dramatiq.brokers.redis import RedisBroker
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from api import clock
+from api.sources import clock
 from api.usage import durations
 from api.usage.spool import RECORD, Record, Spool, Spools
 from shared import redis_url, schema, sql, tasks

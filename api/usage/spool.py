@@ -17,7 +17,8 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
-from api import clock, errors
+from api import errors
+from api.sources import clock
 from api.usage import disk
 
 log = structlog.get_logger()

@@ -1,8 +1,8 @@
 """`python -m tests.api.asking`: request every answer and every error from a running service.
 
-The answers go to `api/examples.json`, from which /openapi.json takes its examples. The service answers from recorded
-blocks of preview. Values that differ between runs (ids, keys, times) are replaced, so that the file only changes with
-the answers. Keys in it are made up.
+The answers go to `api/reference/examples.json`, from which /openapi.json takes its examples. The service answers from
+recorded blocks of preview. Values that differ between runs (ids, keys, times) are replaced, so that the file only
+changes with the answers. Keys in it are made up.
 """
 
 import asyncio
@@ -20,8 +20,9 @@ import asyncpg
 import msgspec
 import pycardano
 
-from api import bodies, turns, worker
-from api.restrictions import SCOPES
+from api import worker
+from api.http import bodies, turns
+from api.keys.restrictions import SCOPES
 from api.route import JSON
 from api.server import body as request_body
 from api.server import deadlines
@@ -41,7 +42,7 @@ from tests.chain.written import Written
 from tests.wallet import ADA, Wallet
 
 Json = dict[str, Any]
-FILE = Path(__file__).parents[2] / "api" / "examples.json"
+FILE = Path(__file__).parents[2] / "api" / "reference" / "examples.json"
 
 _LAST_SLOT = 733_216  # of the recorded blocks that are indexed: a mint with metadata
 _NFT = "0fc891fb7368d3b7c7b88815c203fda0d6862b0f1d797222672e91fe.4d79416d617a696e674e4654"
@@ -449,7 +450,7 @@ async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Su
     again = f"POST /v1/tx/submitted/{about.tx_hash}/resubmit"
     await asking.refused("transaction_in_block", "resubmit_transaction", again, key)
     node.delay_s = 1.0
-    with patch("api.nodes.ANSWER_WITHIN_S", 0.1):
+    with patch("api.sources.nodes.ANSWER_WITHIN_S", 0.1):
         await asking.refused("node_not_available", "evaluate_transaction", evaluate, key, good)
     node.delay_s = 0.0
 

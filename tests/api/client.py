@@ -14,7 +14,7 @@ from yarl import URL
 from api import services
 from api.answers import CONTENT_TYPE
 from api.errors import Refusal
-from api.openapi import refusals_of
+from api.reference.openapi import refusals_of
 from api.route import Router
 from api.routes import EVERY_ROUTE
 from api.server.app import Api

@@ -13,8 +13,9 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from api import tokens, worker
-from api.restrictions import SCOPES
+from api import worker
+from api.keys import tokens
+from api.keys.restrictions import SCOPES
 from api.usage.queue import UsageBatch, UsageSum
 from api.usage.spool import Spools
 from shared import database
@@ -40,7 +41,7 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def no_pruning(monkeypatch: pytest.MonkeyPatch) -> None:
     """No API in this process prunes by itself: it would hold the lock, or drop the rows, when a test prunes."""
-    monkeypatch.setattr("api.retention._FIRST_WITHIN_S", 1e9)
+    monkeypatch.setattr("api.sources.retention._FIRST_WITHIN_S", 1e9)
 
 
 @pytest.fixture

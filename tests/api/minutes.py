@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from api.limits import local, scripts, state
-from api.limits.verdicts import GoodKey, RunningQuota
+from api.keys.limits import local, scripts, state
+from api.keys.limits.verdicts import GoodKey, RunningQuota
 
 
 def good_key(limit: int = 10_000, quota: RunningQuota | None = None) -> GoodKey:

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from api import tokens
+from api.keys import tokens
 
 SUBMIT, EVALUATE = "/v1/tx/submit", "/v1/tx/evaluate"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api import caller
+from api.keys import caller
 from tests.api.client import serving
 from tests.api.partners import BOOTSTRAP_KEY, NOWHERE, Partner, partner_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from api import tokens
+from api.keys import tokens
 from tests.api.chains import Chain
 from tests.api.indexers import slot_now
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner

@@ -13,8 +13,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from api import keys, tokens
 from api.admin import admin_keys
+from api.commands import keys
+from api.keys import tokens
 from api.routes import ROUTES
 from api.services import KEY_CONNECTIONS
 from tests.api.client import Client, serving

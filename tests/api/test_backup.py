@@ -8,8 +8,8 @@ import asyncpg
 import msgspec
 import pytest
 
-from api import backup
-from api.backup import Backup
+from api.commands import backup
+from api.commands.backup import Backup
 from shared import copies, database, leader
 from shared.copies import CopyRefused
 from shared.network import PREPROD

@@ -18,8 +18,8 @@ from api.blockfrost.not_answered import REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
 from api.chain.pools import show_pool_id
-from api.openapi import refusals_of
-from api.restrictions import GRANTED_ONLY, SCOPES
+from api.keys.restrictions import GRANTED_ONLY, SCOPES
+from api.reference.openapi import refusals_of
 from api.usage.spool import Spool, spools_in
 from shared import database, packed
 from shared.network import PREVIEW

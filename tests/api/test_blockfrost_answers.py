@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from api.restrictions import SCOPES
+from api.keys.restrictions import SCOPES
 from devnet.parameters import protocol_parameters
 from tests.api import sandboxes
 from tests.api.conftest import IssueKey

@@ -7,13 +7,14 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from api import retention, turns
 from api.admin import usage
-from api.chain_servers import CONNECTIONS_EACH
 from api.errors import Refusal
-from api.retention import Pruned
+from api.http import turns
+from api.http.turns import FairPool, Turns
 from api.services import ADMIN_CONNECTIONS, ADMIN_TURNS_EACH
-from api.turns import FairPool, Turns
+from api.sources import retention
+from api.sources.chain_servers import CONNECTIONS_EACH
+from api.sources.retention import Pruned
 from shared import database
 from tests.api.chains import Chain, Tx, hash_of
 from tests.api.client import Client
@@ -89,7 +90,7 @@ async def test_a_partner_with_many_credentials_delays_neither_other_partners_nor
     api: Client, partner: Partner, rival: Partner, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine they may take longer, but are answered before most of the partner's requests that wait."""
-    monkeypatch.setattr("api.health._ANSWER_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr("api.operate.health._ANSWER_WITHIN_S", PATIENCE_S)
     await fill(db, partner, days=10)
     user = await rival.user()
     period = "&start_date=2000-01-01"  # which adds up days: the most expensive of all lists

@@ -9,9 +9,10 @@ import aiohttp
 import asyncpg
 import pytest
 
-from api import compression, error_reference
 from api.blockfrost.shape import ROOT
-from api.openapi import document
+from api.http import compression
+from api.reference import error_reference
+from api.reference.openapi import document
 from api.routes import ROUTES
 from api.server import cors
 from api.usage import disk

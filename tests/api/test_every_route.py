@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from api.answers import CONTENT_TYPE
+from api.keys.restrictions import SCOPES
 from api.parameters import HIGHEST_EXACT, Choices, Integer, JsonObject, Moment
-from api.restrictions import SCOPES
 from api.route import JSON, Route
 from api.routes import ROUTES
 from tests.api.chains import Chain, hash_of

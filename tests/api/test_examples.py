@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from api import error_reference
-from api.openapi import document
+from api.reference import error_reference
+from api.reference.openapi import document
 from api.routes import ROUTES
 from tests.api.asking import FILE, ask_all
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from api.openapi import document
+from api.reference.openapi import document
 from api.routes import ROUTES
 from tests import programs
 from tests.patience import PATIENCE_S

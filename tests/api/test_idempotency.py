@@ -11,11 +11,12 @@ import msgspec
 import pytest
 from redis.asyncio import Redis
 
-from api import retention, tokens
-from api.openapi import document
-from api.retention import Pruned
+from api.keys import tokens
+from api.reference.openapi import document
 from api.route import Route
 from api.routes import ROUTES
+from api.sources import retention
+from api.sources.retention import Pruned
 from shared import database
 from tests.api.client import Client, Reply
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, changeable, everything

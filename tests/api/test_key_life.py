@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 
-from api import retention
 from api.admin.limits import Networks, QuotaKind
-from api.limits.local import LocalLimits
-from api.limits.verdicts import RunningQuota
-from api.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
+from api.keys.limits.local import LocalLimits
+from api.keys.limits.verdicts import RunningQuota
+from api.keys.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
+from api.sources import retention
 from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use

@@ -13,14 +13,14 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 
-from api import tokens
-from api import valkey as valkeys
-from api.caller import Callers, KeyReader
-from api.limits.local import LocalLimits
-from api.limits.scripts import LEASE_S
-from api.limits.shared import SharedLimits
-from api.limits.verdicts import AskPostgres, GoodKey, KeyLease, Verdict
-from api.turns import FairPool
+from api.http.turns import FairPool
+from api.keys import tokens
+from api.keys import valkey as valkeys
+from api.keys.caller import Callers, KeyReader
+from api.keys.limits.local import LocalLimits
+from api.keys.limits.scripts import LEASE_S
+from api.keys.limits.shared import SharedLimits
+from api.keys.limits.verdicts import AskPostgres, GoodKey, KeyLease, Verdict
 from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey

@@ -12,12 +12,12 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from api import valkey as valkeys
-from api.limits import scripts
-from api.limits.shared import SharedLimits
-from api.limits.state import HOLD_S, OPEN
-from api.limits.verdicts import AskPostgres, Barred, KeyLease, Verdict
-from api.restrictions import Call, Restrictions
+from api.keys import valkey as valkeys
+from api.keys.limits import scripts
+from api.keys.limits.shared import SharedLimits
+from api.keys.limits.state import HOLD_S, OPEN
+from api.keys.limits.verdicts import AskPostgres, Barred, KeyLease, Verdict
+from api.keys.restrictions import Call, Restrictions
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute

@@ -10,9 +10,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from api import bodies, sending, turns
-from api.bodies import MOST_BYTES, Room, Writer
-from api.chain_servers import CONNECTIONS, ChainServers
+from api.http import bodies, sending, turns
+from api.http.bodies import MOST_BYTES, Room, Writer
+from api.sources.chain_servers import CONNECTIONS, ChainServers
 from shared import database, packed
 from shared.network import PREVIEW, Network
 from tests import long_answers

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from api.nodes import EVALUATIONS, Node, NodeAway, NodeConnection, NodeRefused
+from api.sources.nodes import EVALUATIONS, Node, NodeAway, NodeConnection, NodeRefused
 from tests.patience import PATIENCE_S
 
 REFUSES = "submitTransaction"

@@ -10,7 +10,8 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from api import held_snapshots, worker
+from api import worker
+from api.sources import held_snapshots
 from api.usage import fold
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from shared import database

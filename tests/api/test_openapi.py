@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from api.answers import Answer
 from api.ask import Nothing, OpenAsk
 from api.blockfrost.routes import FACADE
-from api.openapi import document
+from api.reference.openapi import document
 from api.route import Route
 from api.routes import EVERY_ROUTE, ROUTES
 from tests.api.chains import Chain, hash_of

@@ -263,7 +263,7 @@ async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
     path = f"/v1/assets/{POLICY}.{COIN}/holders.csv"
     for _ in range(3):
         assert (await api.call("HEAD", path, key)).status == 200
-    monkeypatch.setattr("api.turns.WAIT_S", 0.2)
+    monkeypatch.setattr("api.http.turns.WAIT_S", 0.2)
     with unread(api, path, key) as first, unread(api, path, key):
         await until_held(data_dir, 2)
         refused = await api.get(path, key)
@@ -272,8 +272,8 @@ async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
         first.close()
         await until_held(data_dir, 1)
         assert (await api.get(path, key)).body.count(b"\n") == 10_002
-        monkeypatch.setattr("api.sending._GRACE_S", 0.2)
-        monkeypatch.setattr("api.sending._SLOWEST_BYTES_S", 10**9)
+        monkeypatch.setattr("api.http.sending._GRACE_S", 0.2)
+        monkeypatch.setattr("api.http.sending._SLOWEST_BYTES_S", 10**9)
         with unread(api, path, key):
             await until_held(data_dir, 2)
             await until_held(data_dir, 1)

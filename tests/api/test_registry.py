@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from api import registry
-from api.registry import InvalidEntry, Registry, Result
+from api.sources import registry
+from api.sources.registry import InvalidEntry, Registry, Result
 from shared import database
 from shared.metadata import Metadata
 from shared.network import PREVIEW

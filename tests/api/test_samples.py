@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from ledgerline_client import AsyncLedgerline, Ledgerline
 
-from api.openapi import document
+from api.reference.openapi import document
+from api.reference.samples import URL
 from api.route import Route, Router
 from api.routes import ROUTES
-from api.samples import URL
 
 PATHS = document(ROUTES, {})["paths"]
 SAMPLES = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from api import metrics
 from api.blockfrost.shape import ROOT
+from api.operate import metrics
 from api.routes import EVERY_ROUTE
 from shared import database, leader, network_state, schema, tasks, version
 from shared.network import PREVIEW

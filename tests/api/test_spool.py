@@ -15,8 +15,8 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from api import clock
 from api.errors import Refusal
+from api.sources import clock
 from api.usage import disk, queue, spool
 from api.usage.queue import UsageBatch, batch_of
 from api.usage.spool import HEADER_BYTES, RECORD, Spool, Spools

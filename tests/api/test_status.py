@@ -6,7 +6,7 @@ import json
 import asyncpg
 import pytest
 
-from api.shared_reading import SharedReadings
+from api.sources.shared_reading import SharedReadings
 from shared import schema, version
 from tests.api.chains import Chain
 from tests.api.client import Client

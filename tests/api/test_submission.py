@@ -12,9 +12,9 @@ import msgspec
 import pycardano
 import pytest
 
-from api import restrictions
 from api.chain import submission
-from api.restrictions import SCOPES, Call
+from api.keys import restrictions
+from api.keys.restrictions import SCOPES, Call
 from devnet import addresses, faucet
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
@@ -245,9 +245,9 @@ async def test_a_node_that_is_away_is_named_and_found_again(sandbox: Sandbox, mo
     sandbox.node.drop_connections()
     assert (await sandbox.send(tx, EVALUATE)).status == 200
     sandbox.node.delay_s = 2.0
-    monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 0.1)
+    monkeypatch.setattr("api.sources.nodes.ANSWER_WITHIN_S", 0.1)
     late = await sandbox.send(tx)
     assert (late.status, late.headers["Error-Code"], late.headers["Retry-After"]) == (503, "node_not_available", "2")
     sandbox.node.delay_s = 0.0
-    monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 8.0)
+    monkeypatch.setattr("api.sources.nodes.ANSWER_WITHIN_S", 8.0)
     assert (await sandbox.send(tx)).status == 200  # the node has the transaction, which is accepted again

@@ -12,9 +12,10 @@ from ledgerline_client import Ledgerline, chain_context
 from ledgerline_client.chain_context import LedgerlineChainContext
 from pycardano import TransactionFailedException
 
-from api import idempotency, retention
 from api.chain import submitted
-from api.nodes import NodeConnection
+from api.repeats import idempotency
+from api.sources import retention
+from api.sources.nodes import NodeConnection
 from devnet import control, faucet
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
@@ -251,11 +252,11 @@ async def test_if_the_answer_of_the_node_is_lost_a_block_proves_that_it_was_acce
 ) -> None:
     lost, resent = followed.payment(), followed.payment()
     followed.node.delay_s = 1.0
-    monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 0.1)
+    monkeypatch.setattr("api.sources.nodes.ANSWER_WITHIN_S", 0.1)
     for tx in (lost, resent):
         assert code_of(await followed.post(tx)) == (503, "node_not_available")
     followed.node.delay_s = 0.0
-    monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 8.0)
+    monkeypatch.setattr("api.sources.nodes.ANSWER_WITHIN_S", 8.0)
     async with asyncio.timeout(PATIENCE_S):
         while len(followed.node.mempool.waiting) < 2:
             await asyncio.sleep(0.02)

@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from api.openapi import document
+from api.reference.openapi import document
 from api.routes import ROUTES
 from shared import database, packed
 from shared.encoding import bech32_encode

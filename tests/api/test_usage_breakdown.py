@@ -179,14 +179,14 @@ async def test_an_export_waits_for_its_turn_and_is_cut_off_in_the_end(
     credential, _ = await partner.issued(await partner.user())
     await took(credential, "2026-03-01T10:00", HASH, 200, [1_000])
     path = "/usage/export?start_date=2026-03-01&end_date=2026-03-09"
-    monkeypatch.setattr("api.turns.WAIT_S", 0.1)
+    monkeypatch.setattr("api.http.turns.WAIT_S", 0.1)
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
         waiting = [asyncio.create_task(partner.get("/users")) for _ in range(ADMIN_TURNS_EACH)]
         while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < len(waiting):
             await asyncio.sleep(0.02)
         with monkeypatch.context() as patched:
-            patched.setattr("api.turns.WAIT_BETWEEN_PARTS_S", 0.1)
+            patched.setattr("api.http.turns.WAIT_BETWEEN_PARTS_S", 0.1)
             with pytest.raises(aiohttp.ClientPayloadError):
                 await partner.get(path)
         exporting = asyncio.create_task(partner.get(path))

@@ -15,7 +15,7 @@ import pytest
 import redis
 from prometheus_client import values
 
-from api import processes
+from api.commands import processes
 from api.usage import queue
 from api.usage.queue import UsageBatch, batch_of
 from api.usage.spool import RECORD, Spools
@@ -40,7 +40,7 @@ async def test_queueing_survives_any_error_and_logs_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("api.health.USAGE_UNREACHABLE_S", 1.0)
+    monkeypatch.setattr("api.operate.health.USAGE_UNREACHABLE_S", 1.0)
     aggregator()
 
     async def broken(*_: object) -> None:
@@ -98,8 +98,8 @@ async def test_a_worker_that_cannot_start_does_not_end_the_others(
         await stop.wait()
         finished.append(number)
 
-    monkeypatch.setattr("api.processes._run_one", run_one)
-    monkeypatch.setattr("api.processes._PAUSE_S", 0.01)
+    monkeypatch.setattr("api.commands.processes._run_one", run_one)
+    monkeypatch.setattr("api.commands.processes._PAUSE_S", 0.01)
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     monkeypatch.setattr("prometheus_client.values.ValueClass", values.ValueClass)
     async with asyncio.timeout(PATIENCE_S):
@@ -112,7 +112,7 @@ async def test_a_worker_that_cannot_start_does_not_end_the_others(
 async def test_usage_does_not_wait_for_a_slow_pruning(
     environment: dict[str, str], key: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.retention._FIRST_WITHIN_S", 0.0)
+    monkeypatch.setattr("api.sources.retention._FIRST_WITHIN_S", 0.0)
     async with db.transaction():
         await db.execute("LOCK TABLE partner.usage_kept")
         async with serving(environment) as api:

@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from redis.exceptions import RedisError, ResponseError
 
-from api import valkey as valkeys
+from api.keys import valkey as valkeys
+from api.keys.valkey import packed
 from api.usage.queue import ACTOR, QUEUE, broker_at
-from api.valkey import packed
 from shared import redis_url
 from tests import programs
 from tests.api.own_valkey import OwnSentinel, OwnValkey

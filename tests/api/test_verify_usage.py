@@ -5,7 +5,8 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from api import verify_usage, worker
+from api import worker
+from api.commands import verify_usage
 from tests.api.test_old_snapshot import Alternating, add_credentials, batches
 
 CHANGES: tuple[tuple[str, list[str]], ...] = (

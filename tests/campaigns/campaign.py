@@ -10,7 +10,7 @@ from random import Random
 
 import asyncpg
 
-from api import verify_usage
+from api.commands import verify_usage
 from tests.campaigns import world as worlds
 from tests.campaigns.load import WINDOW_S, Load
 from tests.campaigns.world import World, until

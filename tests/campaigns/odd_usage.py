@@ -25,7 +25,7 @@ import redis
 import typer
 import uvloop
 
-from api import verify_usage
+from api.commands import verify_usage
 from tests.campaigns import world as worlds
 from tests.campaigns.load import Load, paths_of
 from tests.campaigns.partner import new_partner

@@ -15,7 +15,7 @@ import asyncpg
 import psutil
 import pytest
 
-from api import tokens
+from api.keys import tokens
 from tests.chain.fixtures import execute
 from tests.chain.harness import Process, issue_keys, until
 from tests.conftest import Finish

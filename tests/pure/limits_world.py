@@ -1,6 +1,6 @@
 """Some processes that share a limit through a Valkey, without sockets and clocks. All of it is played in one thread.
 
-`Valkey` does for one key what the scripts in `api/limits/` do; tests/api/test_limits_model.py compares the two.
+`Valkey` does for one key what the scripts in `api/keys/limits/` do; tests/api/test_limits_model.py compares the two.
 """
 
 import random
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
-from api.limits.state import AWAY, OPEN, REPORTED, Event, Participant, Report, State
-from api.limits.verdicts import GoodKey, KeyLease, Verdict
-from api.restrictions import Call
+from api.keys.limits.state import AWAY, OPEN, REPORTED, Event, Participant, Report, State
+from api.keys.limits.verdicts import GoodKey, KeyLease, Verdict
+from api.keys.restrictions import Call
 
 KEY_ID = UUID(int=1)
 STEP_S, BEAT_EVERY_S = 0.05, 0.25

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from api.answers import ChainAnswer, LastUpdated
-from api.chain_servers import ChainServer, ChainServers, _Replica
+from api.sources.chain_servers import ChainServer, ChainServers, _Replica
 from shared.network import MAINNET
 
 MAINNET_ID = MAINNET.network_id

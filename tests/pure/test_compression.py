@@ -5,7 +5,7 @@ import gzip
 import pytest
 from aiohttp import web
 
-from api import compression
+from api.http import compression
 
 BEST = compression.KNOWN[0]
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from api import connections
-from api.connections import BoundedServer, Connection
-from api.sending import Unread
+from api.http import connections
+from api.http.connections import BoundedServer, Connection
+from api.http.sending import Unread
 
 _MOST = 2
 _REQUEST = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"

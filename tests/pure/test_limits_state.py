@@ -6,9 +6,9 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.limits.state import AWAY, HOLD_S, OPEN, TRANSITIONS
-from api.limits.verdicts import Verdict
-from api.restrictions import Call
+from api.keys.limits.state import AWAY, HOLD_S, OPEN, TRANSITIONS
+from api.keys.limits.verdicts import Verdict
+from api.keys.restrictions import Call
 from tests.pure.limits_world import STEP_S, Process, World
 
 LIMIT = 12

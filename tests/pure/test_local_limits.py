@@ -3,8 +3,8 @@
 import random
 from uuid import UUID
 
-from api.limits.local import LocalLimits
-from api.limits.verdicts import GoodKey, Verdict
+from api.keys.limits.local import LocalLimits
+from api.keys.limits.verdicts import GoodKey, Verdict
 
 KEY = GoodKey(UUID(int=1), 1, 60, None)
 PROCESSES, SHARE = 3, 20

@@ -8,9 +8,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import sending
 from api.errors import Refusal
-from api.sending import Unread
+from api.http import sending
+from api.http.sending import Unread
 
 CALLERS = "abcdef"
 

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from api.status import Word, state_of
+from api.operate.status import Word, state_of
 from shared.network_state import NetworkState
 from tests.pure.network_states import INDEX, behind, of
 

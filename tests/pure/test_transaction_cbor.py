@@ -16,9 +16,9 @@ from cbor2 import CBORTag
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from api import transaction_cbor
+from api.chain import transaction_cbor
+from api.chain.transaction_cbor import MOST_BYTES, contents, read
 from api.errors import Refusal
-from api.transaction_cbor import MOST_BYTES, contents, read
 from shared.cbor import Reader
 from shared.network import MAINNET, PREPROD, PREVIEW, Network
 from tests.chain.harness import recorded

@@ -2,7 +2,7 @@
 import { Copy, html } from "./parts.js";
 import { Component } from "./preact.mjs";
 
-const DEFAULT_URL = "http://127.0.0.1:8080"; // the service's URL in samples (api/samples.py)
+const DEFAULT_URL = "http://127.0.0.1:8080"; // the service's URL in samples (api/reference/samples.py)
 let language = 0;
 
 export class Samples extends Component {

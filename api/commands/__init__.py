@@ -1,0 +1,1 @@
+"""The commands of `python -m api` and `python -m api worker`, and the processes that they start."""

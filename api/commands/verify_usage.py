@@ -1,0 +1,69 @@
+"""`python -m api verify-usage`: compare minutes, hours, days and totals of usage with each other.
+
+Each statement has its own snapshot, and an API and an aggregator may run.
+"""
+
+import datetime
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import typer
+
+from api.commands.database import on_database
+from shared import sql
+from shared.command import EmbeddedOption
+
+_MOST_CREDENTIALS = 200  # in one statement
+_MOST_SHOWN = 100
+_NO_ID = UUID(int=0)
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Figures of a credential, on a day (UTC) or since its creation, that contradict each other."""
+
+    credential_id: UUID
+    day: datetime.date | None
+    compared: str
+    has: str
+    with_those: str
+    expected: str
+
+    def __str__(self) -> str:
+        when = "" if self.day is None else f" on {self.day}"
+        return (
+            f"credential {self.credential_id}{when}: {self.compared} {self.has or 'missing'},"
+            f" {self.with_those} {self.expected or 'missing'}"
+        )
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: UUID
+
+
+_sql = sql.beside(__file__)
+_next_credentials = _sql.query("next_credentials", _Id)
+_differences = _sql.query("differences", Difference)
+
+
+async def differences(db: asyncpg.Connection) -> tuple[int, list[Difference]]:
+    """The number of credentials that were compared, and the first differences."""
+    compared, found, last_id = 0, list[Difference](), _NO_ID
+    while len(found) < _MOST_SHOWN and (
+        ids := [row.id for row in await _next_credentials.all(db, last_id, _MOST_CREDENTIALS)]
+    ):
+        found += await _differences.all(db, ids, _MOST_SHOWN - len(found))
+        compared, last_id = compared + len(ids), ids[-1]
+    return compared, found
+
+
+def verify_usage(embedded: EmbeddedOption = False) -> None:
+    """Compare minutes, hours, days and totals of usage with each other. The exit status is 1 if some differ."""
+    compared, found = on_database(differences, create=embedded)
+    for each in found:
+        typer.echo(str(each))
+    if found:
+        more = " or more" if len(found) == _MOST_SHOWN else ""
+        typer.echo(f"{len(found)}{more} differences", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"minutes, hours, days and totals of {compared} credentials agree")

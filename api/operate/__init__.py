@@ -1,0 +1,1 @@
+"""What operators read: health, readiness, metrics, and the status of networks."""

@@ -1,0 +1,193 @@
+"""Prometheus metrics: requests, usage on its way to the tables, credentials that expire, and each network's index.
+
+No label contains a key, an account or a Cardano address. With several API processes, each writes to files in
+PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped sums them.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+import msgspec
+from aiohttp import web
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Metric,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from api.ask import Nothing, OpenAsk
+from api.operate import network_states
+from api.route import Route
+from api.services import Services
+from api.sources.shared_reading import in_time
+from api.usage.backlog import Gauges
+from shared import gauges, sql
+from shared.network import by_name
+from shared.network_state import Comparison, NetworkState, RollbackDepth
+from shared.phase import Phase
+
+_NO_ROUTE = "none"
+_MEASURED_WITHIN_S = 6.0  # of the 10 s after which Prometheus gives up by default
+
+
+class _Expiring(msgspec.Struct, frozen=True):
+    within_7_days: int
+    within_30_days: int
+
+
+_sql = sql.beside(__file__)
+_expiring = _sql.query("expiring", _Expiring)
+
+requests = Counter("ledgerline_requests", "Requests answered", ["method", "route", "status"])
+latency = Histogram(
+    "ledgerline_request_seconds",
+    "Time from a request's head to its answer",
+    ["method", "route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+
+
+def expect(routes: Iterable[Route]) -> None:
+    """Show these routes with 0 requests: Prometheus sees no increase of a counter that appears with its first one."""
+    for route in routes:
+        for status in (route.status, 500, 503):
+            requests.labels(route.method, route.path, str(status))
+    for status in (400, 404, 405):
+        _of(None, status)
+
+
+_answers: list[tuple[Route | None, int, float]] = []
+
+
+def note(route: Route | None, status: int, took_s: float) -> None:
+    """Queue one answer for the next `flush`."""
+    _answers.append((route, status, took_s))
+
+
+def flush() -> None:
+    """Count the answers since the last call."""
+    for route, status, took_s in _answers:
+        counter, histogram = _of(route, status)
+        counter.inc()
+        histogram.observe(took_s)
+    _answers.clear()
+
+
+@cache
+def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
+    """The metrics of these labels, looked up once."""
+    method, path = (_NO_ROUTE, _NO_ROUTE) if route is None else (route.method, route.path)
+    return requests.labels(method, path, str(status)), latency.labels(method, path)
+
+
+async def get_metrics(ask: OpenAsk[Nothing]) -> web.Response:
+    """Show the metrics of all processes that share this port, as Prometheus text."""
+    ask.services.count_connections()
+    flush()
+    registry = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # it has no hints
+    now = CollectorRegistry()
+    for measured in await ask.services.shared_readings.get("metrics", lambda: _measured(ask.services)):
+        now.register(measured)
+    text = generate_latest(registry) + generate_latest(now)
+    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+async def _measured(services: Services) -> list[Collector]:
+    """The metrics of the servers, without those that do not answer in time."""
+    found = await asyncio.gather(
+        in_time(_usage_metrics(services), _MEASURED_WITHIN_S, "metrics.without_usage"),
+        in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
+        in_time(_expiring_credentials(services), _MEASURED_WITHIN_S, "metrics.without_database"),
+    )
+    return [collector for collector in found if collector is not None]
+
+
+async def _usage_metrics(services: Services) -> Collector:
+    return Gauges(await services.usage_backlog.measured())
+
+
+async def _chain_metrics(services: Services) -> "_ChainMetrics":
+    """The states of the networks, their rollbacks and comparisons, without retired networks."""
+    found = [each for each in await network_states.network_states(services) if not each.retired]
+    rollbacks = [(each.network, await network_states.rollbacks(services, by_name[each.network])) for each in found]
+    comparisons = [(each.network, await network_states.comparisons(services, by_name[each.network])) for each in found]
+    return _ChainMetrics(found, rollbacks, comparisons)
+
+
+async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
+    async with services.key_pool.acquire() as db:
+        expiring = await _expiring.one(db)
+    assert expiring is not None, "a count is one row"
+    return _ExpiringGauges(expiring)
+
+
+class _ExpiringGauges(Collector):
+    """How many credentials expire soon."""
+
+    def __init__(self, expiring: _Expiring) -> None:
+        self._expiring = expiring
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauge of this scrape."""
+        text = "Valid credentials that expire within this number of days"
+        gauge = GaugeMetricFamily("ledgerline_credentials_expiring", text, labels=["days"])
+        gauge.add_metric(["7"], self._expiring.within_7_days)
+        gauge.add_metric(["30"], self._expiring.within_30_days)
+        yield gauge
+
+
+class _ChainMetrics(Collector):
+    """The states of the networks."""
+
+    def __init__(
+        self,
+        states: Sequence[NetworkState],
+        rollbacks: Sequence[tuple[str, list[RollbackDepth]]],
+        comparisons: Sequence[tuple[str, list[Comparison]]],
+    ) -> None:
+        self._states, self._rollbacks, self._comparisons = states, rollbacks, comparisons
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of this scrape."""
+        yield gauges.build_info()
+        yield from gauges.gauges("ledgerline_chain", (*gauges.OF_INDEX, *_OF_CHAIN), self._states)
+        yield gauges.phases("ledgerline_chain", self._states)
+        yield gauges.rollbacks("ledgerline_chain_rollback_blocks", self._rollbacks)
+        yield from gauges.gauges("ledgerline_node", gauges.OF_NODE, self._states)
+        yield gauges.node_states("ledgerline_node", self._states)
+        yield from gauges.gauges("ledgerline", _OF_INDEXER, self._states)
+        yield from gauges.comparisons("ledgerline_ledger", self._comparisons)
+
+
+_OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (
+    ("transactions", "Transactions indexed", lambda each: each.transactions),
+    ("lag_slots", "Slots behind the node's tip", lambda each: each.lag_slots),
+    ("live", "1 once the index can be queried", lambda each: each.phase is Phase.LIVE),
+    ("ready", "1 while the network is live, recent enough and not retired", lambda each: each.ready),
+)
+_OF_INDEXER: Sequence[tuple[str, str, gauges.Value]] = (
+    ("indexer_running", "1 while an indexer is running", lambda each: each.indexer_running),
+    ("indexer_beat_age_seconds", "Age of the indexer's last heartbeat", lambda each: each.beat_age_s),
+    (
+        "indexer_lock_wait_seconds",
+        "How long a commit of the indexer has waited for a lock of another session",
+        lambda each: (each.lock_wait_s or 0) if each.indexer_running else None,
+    ),
+    (
+        "pools_stake_mismatch",
+        "Pools whose live stake differed from the node's at the last comparison",
+        lambda each: each.pools_stake_mismatch,
+    ),
+)

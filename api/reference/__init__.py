@@ -1,0 +1,1 @@
+"""What developers read: /openapi.json, the pages of /docs, and their examples."""

@@ -1,0 +1,1 @@
+"""Answers to repeated requests: tags with 304, and idempotency keys."""
