@@ -8,8 +8,8 @@ WHERE spool = $1 AND next_offset = $2
 RETURNING next_offset
 
 -- name: part
--- The part of the usage tables that takes a batch: 0 or, while a session holds a snapshot that is older than $1 seconds, a
--- further one, the same for $2 batches.
+-- The part of the usage tables that takes a batch: 0 or, while a session holds a snapshot that is older than $1
+-- seconds, a further one, the same for $2 batches.
 SELECT CASE WHEN EXISTS (SELECT FROM partner.held_snapshot WHERE held_s > $1::float8)
             THEN nextval('partner.usage_part') / $2 + 1 ELSE 0 END AS part
 
@@ -80,7 +80,8 @@ SET requests = kept.requests + excluded.requests,
     durations = partner.durations_add(kept.durations, excluded.durations)
 
 -- name: touch
--- In order of the key, so that two batches never deadlock. While further parts are written ($3 > 0), at most once a minute.
+-- In order of the key, so that two batches never deadlock. While further parts are written ($3 > 0), at most once a
+-- minute.
 WITH used AS (
     SELECT credential_id, to_timestamp(max(last_us) / 1000000.0) AS at
     FROM unnest($1::uuid[], $2::bigint[]) AS batch (credential_id, last_us)

@@ -51,8 +51,8 @@ WHERE credential.admin_key_id = $1
                                AND credential.expires_at <= now() + make_interval(days => $7)))
 
 -- name: create
--- No row if the account is foreign, missing or deleted. FOR SHARE waits for a suspension in progress, which must see all keys of
--- the account, and makes a later one wait.
+-- No row if the account is foreign, missing or deleted. FOR SHARE waits for a suspension in progress, which must see
+-- all keys of the account, and makes a later one wait.
 WITH made AS (
     INSERT INTO partner.credential (user_account_id, admin_key_id, name, description, network_id, expires_at,
                                     rate_limit_per_minute, metadata, key_hash, api_key_prefix)
@@ -82,11 +82,11 @@ WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
 RETURNING id
 
 -- name: rotate
--- Replace the key of a credential with $3, whose prefix is $4; the former one ends in $5 seconds. If that is 0, those of
--- earlier rotations end as well. No row: foreign, missing or revoked. Like `create`, this waits for a suspension of the
--- account in progress, and makes a later one wait. Changing key_hash takes the lock of FOR UPDATE, because key_hash is
--- unique. Taking a weaker lock first and upgrading it would deadlock with the usage aggregator, whose rows refer to the
--- credential.
+-- Replace the key of a credential with $3, whose prefix is $4; the former one ends in $5 seconds. If that is 0, those
+-- of earlier rotations end as well. No row: foreign, missing or revoked. Like `create`, this waits for a suspension of
+-- the account in progress, and makes a later one wait. Changing key_hash takes the lock of FOR UPDATE, because key_hash
+-- is unique. Taking a weaker lock first and upgrading it would deadlock with the usage aggregator, whose rows refer to
+-- the credential.
 WITH former AS (
     SELECT credential.id, credential.key_hash, credential.api_key_prefix
     FROM partner.credential

@@ -1,8 +1,10 @@
 -- name: credentials_totals
--- Every credential of an owner with its total requests, most requests first, then newest, ties by id. Cost: a range of one
--- index, from its beginning to the end of the page, and the credentials whose totals have further parts: none as a rule.
+-- Every credential of an owner with its total requests, most requests first, then newest, ties by id. Cost: a range of
+-- one index, from its beginning to the end of the page, and the credentials whose totals have further parts: none as a
+-- rule.
 WITH divided AS MATERIALIZED (
-    SELECT credential_id, min(created_at) AS created_at, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed
+    SELECT credential_id, min(created_at) AS created_at, sum(successful)::bigint AS successful,
+           sum(failed)::bigint AS failed
     FROM partner.usage_total
     WHERE credential_id IN (SELECT credential_id FROM partner.usage_total WHERE admin_key_id = $1 AND part > 0)
     GROUP BY credential_id
@@ -31,8 +33,8 @@ JOIN partner.user_account ON user_account.id = credential.user_account_id
 ORDER BY page.successful + page.failed DESC, page.created_at DESC, page.credential_id DESC
 
 -- name: credentials_usage
--- Every credential of an owner with its requests from $2 (null: since the first) up to $3 (null: until now), most requests
--- first, then newest, ties by id.
+-- Every credential of an owner with its requests from $2 (null: since the first) up to $3 (null: until now), most
+-- requests first, then newest, ties by id.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
        credential.user_account_id, user_account.name AS user_account_name,
        used.successful + used.failed AS total_requests, used.successful AS successful_requests,

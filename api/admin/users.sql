@@ -28,8 +28,8 @@ JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
   AND ($2::text IS NULL OR user_account.status = $2)
   AND ($3::text IS NULL OR user_account.external_id = $3)
-  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '') || chr(10)
-                                        || coalesce(user_account.email, '')), lower($4)) > 0)
+  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '')
+                                        || chr(10) || coalesce(user_account.email, '')), lower($4)) > 0)
 ORDER BY user_account.created_at DESC, user_account.id DESC
 LIMIT $5 OFFSET $6
 
@@ -39,8 +39,8 @@ FROM partner.user_account
 WHERE user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
   AND ($2::text IS NULL OR user_account.status = $2)
   AND ($3::text IS NULL OR user_account.external_id = $3)
-  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '') || chr(10)
-                                        || coalesce(user_account.email, '')), lower($4)) > 0)
+  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '')
+                                        || chr(10) || coalesce(user_account.email, '')), lower($4)) > 0)
 
 -- name: create
 INSERT INTO partner.user_account (admin_key_id, name, external_id, email, metadata, billing_plan)
@@ -66,13 +66,15 @@ WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL AND status <> $3
 RETURNING id
 
 -- name: key_hashes
--- The keys that a suspension disables. Creating or rotating a key waits for the suspension (credentials.sql), so none is missed.
+-- The keys that a suspension disables. Creating or rotating a key waits for the suspension (credentials.sql), so none
+-- is missed.
 SELECT key_hash FROM partner.credential WHERE user_account_id = $1 AND revoked_at IS NULL
 UNION ALL
 SELECT former_key.key_hash
 FROM partner.former_key
 JOIN partner.credential ON credential.id = former_key.credential_id
-WHERE credential.user_account_id = $1 AND credential.revoked_at IS NULL AND former_key.ends_at > now() - interval '1 minute'
+WHERE credential.user_account_id = $1 AND credential.revoked_at IS NULL
+    AND former_key.ends_at > now() - interval '1 minute'
 
 -- name: delete
 -- Delete an account and erase its texts. No row: foreign, missing or deleted before.
@@ -89,7 +91,8 @@ WITH before AS (
     SELECT id, revoked_at FROM partner.credential WHERE user_account_id = $1 ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE partner.credential
-SET revoked_at = coalesce(credential.revoked_at, now()), name = 'deleted', description = NULL, ip_networks = '{}', metadata = '{}'
+SET revoked_at = coalesce(credential.revoked_at, now()), name = 'deleted', description = NULL, ip_networks = '{}',
+    metadata = '{}'
 FROM before
 WHERE credential.id = before.id
 RETURNING credential.id, before.revoked_at IS NULL AS just_now

@@ -1,12 +1,12 @@
--- Stake accounts, by their reward account $1 (29 bytes). A list is one snapshot, and returns no row if the network is not
--- served, a single row with nulls if the page is empty. {order} is the direction, {after} or {compare} the comparison with a
--- cursor, {edge} the place before all others.
+-- Stake accounts, by their reward account $1 (29 bytes). A list is one snapshot, and returns no row if the network is
+-- not served, a single row with nulls if the page is empty. {order} is the direction, {after} or {compare} the
+-- comparison with a cursor, {edge} the place before all others.
 
 -- name: account
--- The stake, rewards, withdrawals and number of addresses of an account. Its last certificate shows whether it is registered:
--- a credential that is not registered can't delegate.
-SELECT tip.first_block_no > 0 AS partial, event.kind AS last_event, coalesce(reward.lovelace, 0) AS rewards, pool.pool_id,
-       delegation.active_epoch_no, vote.representative, coalesce(stake.address_count, 0) AS address_count,
+-- The stake, rewards, withdrawals and number of addresses of an account. Its last certificate shows whether it is
+-- registered: a credential that is not registered can't delegate.
+SELECT tip.first_block_no > 0 AS partial, event.kind AS last_event, coalesce(reward.lovelace, 0) AS rewards,
+       pool.pool_id, delegation.active_epoch_no, vote.representative, coalesce(stake.address_count, 0) AS address_count,
        coalesce(withdrawn.withdrawals, 0) AS withdrawal_count
 FROM tip
 LEFT JOIN stake ON stake.raw = $1
@@ -31,16 +31,17 @@ LEFT JOIN LATERAL (
 WHERE tip.phase = 'live'
 
 -- name: addresses
--- A page of the addresses of an account in the order of their first use, which is that of their numbers, and one row beyond
--- the page; $2 limit, $3 offset, $4 the address after which to continue, or null. An unused one comes last.
--- NOTE: the offset looks up each address before the page, which takes about 5 ms for each thousand. A cursor costs the same at
--- any depth.
+-- A page of the addresses of an account in the order of their first use, which is that of their numbers, and one row
+-- beyond the page; $2 limit, $3 offset, $4 the address after which to continue, or null. An unused one comes last.
+-- NOTE: the offset looks up each address before the page, which takes about 5 ms for each thousand. A cursor costs the
+-- same at any depth.
 WITH passed AS MATERIALIZED (
     SELECT address_no FROM address WHERE raw = $4
 ), page AS (
     SELECT address_no, raw FROM address
     WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
-      AND address_no {after} CASE WHEN $4 IS NULL THEN {edge} ELSE coalesce((SELECT address_no FROM passed), 2147483647) END
+      AND address_no {after} CASE WHEN $4 IS NULL THEN {edge}
+          ELSE coalesce((SELECT address_no FROM passed), 2147483647) END
       AND (EXISTS (SELECT FROM address_tx WHERE address_tx.address_no = address.address_no AND chunk = 0)
            OR EXISTS (SELECT FROM utxo WHERE utxo.address_no = address.address_no))
     ORDER BY address_no {order}
@@ -53,8 +54,8 @@ WHERE tip.phase = 'live'
 ORDER BY page.address_no {order}
 
 -- name: delegations
--- A page of the delegations of an account in their order, and one row beyond the page; $2 limit, $3 offset, $4 and $5 the tx_id
--- and place at which to begin, or null. tx_id is negative in the genesis.
+-- A page of the delegations of an account in their order, and one row beyond the page; $2 limit, $3 offset, $4 and $5
+-- the tx_id and place at which to begin, or null. tx_id is negative in the genesis.
 -- NOTE: the offset reads each of the account's certificates before the page. A cursor costs the same at any depth.
 WITH page AS (
     SELECT tx_id, place, pool_no, epoch_no FROM stake_event

@@ -3,7 +3,8 @@
 --
 -- Placeholders of lists by amount, which are read in either direction:
 --   {order} {compare} {edge}  the direction, the comparison that keeps the rows ahead, the bound before all rows
---   {lag} {over}  empty when reading upwards, where a bucket begins at its own bound; `lag` and `OVER in_order` when reading
+--   {lag} {over}  empty when reading upwards, where a bucket begins at its own bound; `lag` and `OVER in_order` when
+--       reading
 --     downwards, where it begins at the previous bucket's bound. In the two directions, a column of `bucket` is
 --       coalesce((lowest_quantity), '-Infinity') AS quantity
 --       coalesce(lag(lowest_quantity) OVER in_order, 'Infinity') AS quantity
@@ -12,7 +13,8 @@
 --   {owner_no} {raw}  its column for the holder, an address or an account, and the bytes of that address or account
 --   {asked} {exists}  how the asset or policy is found, and whether it exists; an unseen policy has an empty list
 -- of histories:
---   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it (mint)
+--   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it
+--       (mint)
 --   {last} {length}  the column that orders its rows, and the length of the history according to its last row
 
 -- name: asset
@@ -46,8 +48,8 @@ FROM tip LEFT JOIN (asset JOIN policy USING (policy_no)) ON asset.fingerprint = 
 WHERE tip.phase = 'live'
 
 -- name: policy_assets
--- A page of a policy's assets by supply, ties by name. Buckets skip to a large offset, so that every offset costs about the
--- same; the rest of the offset is an index-only scan.
+-- A page of a policy's assets by supply, ties by name. Buckets skip to a large offset, so that every offset costs about
+-- the same; the rest of the offset is an index-only scan.
 -- NOTE: index and buckets are by -supply, so the greatest supply comes first in ascending order.
 --   $1 policy  $2 limit  $3 offset
 WITH asked AS MATERIALIZED (
@@ -79,8 +81,8 @@ WHERE tip.phase = 'live'
 ORDER BY -page.supply {order}, page.name {order}
 
 -- name: holders
--- A page of the holders of an asset or of a policy by quantity, ties by {owner_no}, and one row beyond the page. Buckets
--- skip to a large offset, so that every offset costs about the same.
+-- A page of the holders of an asset or of a policy by quantity, ties by {owner_no}, and one row beyond the page.
+-- Buckets skip to a large offset, so that every offset costs about the same.
 --   $1 limit  $2 offset  $3 policy  $4 name, for an asset only
 WITH asked AS MATERIALIZED (
     SELECT {held_no} FROM {asked}
@@ -92,7 +94,8 @@ WITH asked AS MATERIALIZED (
     WHERE {held_no} = (SELECT {held_no} FROM asked) AND $2::bigint >= 1000
     WINDOW in_order AS (ORDER BY lowest_quantity {order}, lowest_{owner_no} {order})
 ), start AS MATERIALIZED (
-    (SELECT quantity, owner_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2 ORDER BY beyond LIMIT 1)
+    (SELECT quantity, owner_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2
+        ORDER BY beyond LIMIT 1)
     UNION ALL
     SELECT {edge}, 0, $2 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (

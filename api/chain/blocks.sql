@@ -1,6 +1,6 @@
 -- name: block
--- A block with its neighbours and the tip of the same snapshot; nulls for an unknown block, no row if the network is not
--- served. Cost: a look-up each.
+-- A block with its neighbours and the tip of the same snapshot; nulls for an unknown block, no row if the network is
+-- not served. Cost: a look-up each.
 --   {condition}  the condition that identifies the block, by its hash or its number $1
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        tip.first_block_no, block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, pool.pool_id,

@@ -1,8 +1,8 @@
 -- Scripts and datums.
 
 -- name: found
--- The row of {table} with hash $1, with its first transaction and the tip of the same snapshot; nulls if no row has it, no row
--- if the network is not served.
+-- The row of {table} with hash $1, with its first transaction and the tip of the same snapshot; nulls if no row has it,
+-- no row if the network is not served.
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash, {table}.body{language}
 FROM tip

@@ -1,9 +1,9 @@
--- What addresses and accounts own. Each statement is one snapshot, and returns no row if the network is not served. A list
--- returns a single row with nulls if the page is empty.
+-- What addresses and accounts own. Each statement is one snapshot, and returns no row if the network is not served. A
+-- list returns a single row with nulls if the page is empty.
 --
 -- Placeholders: {owner} {owner_no} {history} {utxo_bucket} {holder} are tables and columns of an address or an account;
--- {holder_no} is the column of {holder} with the owner's number; {order} is the direction, {after} the comparison with a
--- cursor, {edge} the number from which a list begins in that direction.
+-- {holder_no} is the column of {holder} with the owner's number; {order} is the direction, {after} the comparison with
+-- a cursor, {edge} the number from which a list begins in that direction.
 
 -- name: summary
 -- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are
@@ -41,23 +41,28 @@ LEFT JOIN first ON true
 WHERE tip.phase = 'live'
 
 -- name: holdings
--- A page of the assets that an owner $1 holds, in the order of their numbers, which is roughly that of their first mints, and
--- one row beyond the page; $2 limit, $3 offset, $4 and $5 the policy and name of the asset after which to continue, or null.
+-- A page of the assets that an owner $1 holds, in the order of their numbers, which is roughly that of their first
+-- mints, and one row beyond the page; $2 limit, $3 offset, $4 and $5 the policy and name of the asset after which to
+-- continue, or null.
 -- NOTE: the offset is an index-only scan, 10,000 assets in a millisecond. A cursor costs the same at any depth. With
--- BETWEEN, a quantity is found by the primary key; the index by quantity would be read through all holders of the asset.
+-- BETWEEN, a quantity is found by the primary key; the index by quantity would be read through all holders of the
+-- asset.
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
 ), passed AS MATERIALIZED (
     SELECT asset_no FROM policy JOIN asset USING (policy_no) WHERE policy_id = $4 AND name = $5
 ), page AS MATERIALIZED (
     SELECT asset_no FROM {holder}
-    WHERE {holder_no} = (SELECT {owner_no} FROM asked) AND asset_no {after} coalesce((SELECT asset_no FROM passed), {edge})
+    WHERE {holder_no} = (SELECT {owner_no} FROM asked)
+        AND asset_no {after} coalesce((SELECT asset_no FROM passed), {edge})
     ORDER BY asset_no {order} LIMIT $2::bigint + 1 OFFSET $3
 )
-SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, $4::bytea IS NULL OR EXISTS (SELECT FROM passed) AS placed,
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash,
+       $4::bytea IS NULL OR EXISTS (SELECT FROM passed) AS placed,
        tip.numbering, page.asset_no,
        (SELECT quantity::text FROM {holder}
-        WHERE {holder_no} = (SELECT {owner_no} FROM asked) AND {holder}.asset_no BETWEEN page.asset_no AND page.asset_no) AS quantity
+        WHERE {holder_no} = (SELECT {owner_no} FROM asked)
+            AND {holder}.asset_no BETWEEN page.asset_no AND page.asset_no) AS quantity
 FROM tip
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'

@@ -29,9 +29,9 @@ LEFT JOIN ledger_state ON true
 WHERE pool.pool_id = $1
 
 -- name: delegators
--- A page of a pool's delegators, largest first, ties by stake_no. No row if the network is not served; a single row with nulls
--- if the page is empty, with a null pool_no if the pool was never registered. Buckets skip to the offset, so that every
--- offset costs the same.
+-- A page of a pool's delegators, largest first, ties by stake_no. No row if the network is not served; a single row
+-- with nulls if the page is empty, with a null pool_no if the pool was never registered. Buckets skip to the offset, so
+-- that every offset costs the same.
 --   $1 pool_id  $2 limit  $3 offset
 WITH found AS MATERIALIZED (
     SELECT pool_no FROM pool

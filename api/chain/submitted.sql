@@ -1,4 +1,5 @@
--- Submitted transactions of the account that a credential belongs to: $1 is the network, $2 the hash, $3 the credential.
+-- Submitted transactions of the account that a credential belongs to: $1 is the network, $2 the hash, $3 the
+-- credential.
 
 -- name: submitted
 -- One submitted transaction. O(1), by index.
@@ -9,7 +10,8 @@ WHERE network_id = $1 AND tx_hash = $2
 
 -- name: block_of
 -- The block that contains a transaction, and how many blocks of our chain follow it. O(1), by index.
-SELECT block.block_no, block.hash AS block_hash, block.slot_no, (SELECT block_no FROM tip) - block.block_no AS confirmations
+SELECT block.block_no, block.hash AS block_hash, block.slot_no,
+       (SELECT block_no FROM tip) - block.block_no AS confirmations
 FROM tx JOIN block ON block.slot_no = tx.tx_id >> 16
 WHERE tx.hash = $1
 

@@ -1,13 +1,14 @@
--- Transactions. {effects} are the columns of inputs and outputs, for lists that show them. {owner}, {owner_no} and {history} are
--- tables and columns of an address or an account (owners.py).
+-- Transactions. {effects} are the columns of inputs and outputs, for lists that show them. {owner}, {owner_no} and
+-- {history} are tables and columns of an address or an account (owners.py).
 
 -- name: page
--- A page of an owner's transactions, oldest first, and one row beyond the page, where the next one begins; a single row with
--- nulls if the page is empty; no row if the network is not served. One statement, hence one snapshot, reads the tip, the
--- total and the page. A page is a range of chunks, so that every offset costs the same; seq leaves no ties.
--- NOTE: LIMIT 1 makes two look-ups per row. Without it Postgres, which can't know that a page is short, joins all blocks if an
--- owner has a large part of all transactions.
---   $1 raw address or reward account  $2 limit  $3 offset  $4 lowest tx_id that matches, or null  $5 first tx_id after those that match, or null
+-- A page of an owner's transactions, oldest first, and one row beyond the page, where the next one begins; a single row
+-- with nulls if the page is empty; no row if the network is not served. One statement, hence one snapshot, reads the
+-- tip, the total and the page. A page is a range of chunks, so that every offset costs the same; seq leaves no ties.
+-- NOTE: LIMIT 1 makes two look-ups per row. Without it Postgres, which can't know that a page is short, joins all
+-- blocks if an owner has a large part of all transactions.
+--   $1 raw address or reward account  $2 limit  $3 offset  $4 lowest tx_id that matches, or null  $5 first tx_id after
+--       those that match, or null
 --   $6 whether the offset counts from the newest
 WITH matching AS MATERIALIZED (
     SELECT {owner_no},

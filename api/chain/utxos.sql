@@ -7,9 +7,9 @@
 --   {order} {compare} {edge} {lag} {over}  the direction, as in assets.sql
 
 -- name: unspent
--- A page of the unspent outputs of an owner in the order in which they were made, and one row beyond the page. Buckets skip
--- to a large offset, so that every offset costs about the same; the rest of the offset is an index-only scan. An owner
--- without buckets has a few thousand outputs at most.
+-- A page of the unspent outputs of an owner in the order in which they were made, and one row beyond the page. Buckets
+-- skip to a large offset, so that every offset costs about the same; the rest of the offset is an index-only scan. An
+-- owner without buckets has a few thousand outputs at most.
 -- NOTE: after a cursor the whole offset is such a scan, 10,000 outputs in a millisecond.
 --   $1 raw address or reward account  $2 limit  $3 offset  $4, $5 tx_id and output_index at which to begin, or null
 WITH asked AS MATERIALIZED (
@@ -22,7 +22,8 @@ WITH asked AS MATERIALIZED (
     WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND $3::bigint >= 1000 AND $4::bigint IS NULL
     WINDOW in_order AS (ORDER BY lowest_tx_id {order}, lowest_output_index {order})
 ), start AS MATERIALIZED (
-    (SELECT tx_id, output_index, $3 - (beyond - outputs) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
+    (SELECT tx_id, output_index, $3 - (beyond - outputs) AS skipped FROM bucket WHERE beyond > $3
+        ORDER BY beyond LIMIT 1)
     UNION ALL
     SELECT coalesce($4, {edge}), coalesce($5, 0), $3 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (
@@ -45,8 +46,8 @@ ORDER BY page.tx_id {order}, page.output_index {order}
 -- name: unspent_of_asset
 -- The same for those outputs that hold an asset. Owners with buckets have an index of them; the others have a few
 -- thousand outputs at most, each with the numbers of its assets.
--- NOTE: the offset is an index-only scan of the outputs with this asset, 10,000 in a millisecond. Buckets for each asset of
--- each owner would cost more in every block than these pages ever do. A cursor costs the same at any depth.
+-- NOTE: the offset is an index-only scan of the outputs with this asset, 10,000 in a millisecond. Buckets for each
+-- asset of each owner would cost more in every block than these pages ever do. A cursor costs the same at any depth.
 --   $1 to $5 as above  $6 policy  $7 name
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
@@ -78,11 +79,12 @@ WHERE tip.phase = 'live'
 ORDER BY page.tx_id {order}, page.output_index {order}
 
 -- name: output
--- The output $2 of the transaction $1, with nulls for an unknown transaction, the transaction that has spent it, and the slot in
--- which an era dropped it. The row of spender for the slot has at most as many entries as the transactions of one block have
--- outputs.
+-- The output $2 of the transaction $1, with nulls for an unknown transaction, the transaction that has spent it, and
+-- the slot in which an era dropped it. The row of spender for the slot has at most as many entries as the transactions
+-- of one block have outputs.
 WITH made AS MATERIALIZED (
-    SELECT tx_id, hash AS tx_hash, outputs, attached, NULL::bytea AS address, NULL::bigint AS lovelace FROM tx WHERE hash = $1
+    SELECT tx_id, hash AS tx_hash, outputs, attached, NULL::bytea AS address, NULL::bigint AS lovelace FROM tx
+        WHERE hash = $1
     UNION ALL
     SELECT tx_id, tx_hash, NULL, NULL, address, lovelace FROM genesis_output WHERE tx_hash = $1 AND $2::integer = 0
     LIMIT 1
@@ -93,8 +95,8 @@ WITH made AS MATERIALIZED (
       AND substr(entries, place * 12 + 9, 4)
         = substr(int8send(((SELECT tx_id FROM made) & 65535) << 16 | $2::integer), 5)
 )
-SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, made.tx_id, $2 AS output_index, made.tx_hash,
-       made.outputs, made.attached, made.address AS genesis_address, made.lovelace AS genesis_lovelace,
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, made.tx_id, $2 AS output_index,
+       made.tx_hash, made.outputs, made.attached, made.address AS genesis_address, made.lovelace AS genesis_lovelace,
        spent.tx_id AS spent_tx_id, (SELECT hash FROM tx WHERE tx.tx_id = spent.tx_id) AS spent_hash,
        (SELECT slot_no FROM dropped_output d WHERE d.tx_id = made.tx_id AND d.output_index = $2) AS dropped_slot_no
 FROM tip

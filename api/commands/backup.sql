@@ -4,7 +4,8 @@
 -- The tables with their columns, each after the tables that it refers to.
 WITH RECURSIVE backed_up AS (
     SELECT oid, relname FROM pg_class
-    WHERE relnamespace = 'partner'::regnamespace AND relkind = 'r' AND relname NOT IN ('schema_version', 'leader', 'verification')
+    WHERE relnamespace = 'partner'::regnamespace AND relkind = 'r'
+        AND relname NOT IN ('schema_version', 'leader', 'verification')
 ), reference AS (
     SELECT oid, 0 AS depth FROM backed_up
     UNION
@@ -19,7 +20,8 @@ ORDER BY depth, relname
 
 -- name: numbered
 -- The columns that Postgres numbers, with their sequences.
-SELECT relname::text AS of_table, attname::text AS of_column, pg_get_serial_sequence('partner.' || relname, attname) AS sequence
+SELECT relname::text AS of_table, attname::text AS of_column,
+       pg_get_serial_sequence('partner.' || relname, attname) AS sequence
 FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 WHERE relnamespace = 'partner'::regnamespace AND relkind = 'r' AND attidentity <> ''
 ORDER BY relname, attname

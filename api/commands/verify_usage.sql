@@ -3,9 +3,9 @@
 SELECT id FROM partner.credential WHERE id > $1 ORDER BY id LIMIT $2
 
 -- name: differences
--- Where the tables of usage of some credentials contradict each other, $2 rows at most. Figures are successful and failed
--- requests and their microseconds. Minutes and hours are compared on days of which all are kept. Cost: all rows of the
--- credentials.
+-- Where the tables of usage of some credentials contradict each other, $2 rows at most. Figures are successful and
+-- failed requests and their microseconds. Minutes and hours are compared on days of which all are kept. Cost: all rows
+-- of the credentials.
 WITH kept AS (
     SELECT coalesce((SELECT since FROM partner.usage_kept), '-infinity') AS minutes_since,
            coalesce((SELECT date_trunc('day', hours_since, 'UTC') + interval '1 day' FROM partner.usage_kept),
@@ -17,8 +17,8 @@ WITH kept AS (
     WHERE credential_id = ANY($1::uuid[])
     GROUP BY credential_id, day
 ), minutes AS (
-    SELECT credential_id, (minute AT TIME ZONE 'UTC')::date AS day, sum(successful) AS successful, sum(failed) AS failed,
-           sum(took_us) AS took_us
+    SELECT credential_id, (minute AT TIME ZONE 'UTC')::date AS day, sum(successful) AS successful,
+           sum(failed) AS failed, sum(took_us) AS took_us
     FROM partner.usage, kept
     WHERE credential_id = ANY($1::uuid[]) AND minute >= minutes_since
     GROUP BY 1, 2
@@ -35,7 +35,8 @@ WITH kept AS (
     WHERE credential_id = ANY($1::uuid[])
     GROUP BY credential_id
 ), found AS (
-    SELECT credential_id, day, 'minutes' AS compared, concat_ws(' ', minutes.successful, minutes.failed, minutes.took_us) AS has,
+    SELECT credential_id, day, 'minutes' AS compared,
+           concat_ws(' ', minutes.successful, minutes.failed, minutes.took_us) AS has,
            'days' AS with_those, concat_ws(' ', of_day.successful, of_day.failed, of_day.took_us) AS expected
     FROM (SELECT days.* FROM days, kept WHERE day >= (minutes_since AT TIME ZONE 'UTC')::date) AS of_day
     FULL JOIN minutes USING (credential_id, day)
@@ -57,7 +58,8 @@ WITH kept AS (
           IS DISTINCT FROM (coalesce(of_days.successful, 0), coalesce(of_days.failed, 0))
     UNION ALL
     SELECT credential_id, (hour AT TIME ZONE 'UTC')::date, 'durations',
-           (SELECT coalesce(sum(bucket & 281474976710655), 0) FROM unnest(durations) AS bucket)::text, 'hour', requests::text
+           (SELECT coalesce(sum(bucket & 281474976710655), 0) FROM unnest(durations) AS bucket)::text, 'hour',
+           requests::text
     FROM partner.usage_hour
     WHERE credential_id = ANY($1::uuid[])
       AND (SELECT coalesce(sum(bucket & 281474976710655), 0) FROM unnest(durations) AS bucket) <> requests

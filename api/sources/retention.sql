@@ -3,8 +3,8 @@
 SELECT pg_try_advisory_xact_lock(5495816503463495504) AS ours
 
 -- name: keep
--- Store the first day whose minutes of usage are kept, and the time from which on hours are, before the first row is deleted.
--- Neither decreases.
+-- Store the first day whose minutes of usage are kept, and the time from which on hours are, before the first row is
+-- deleted. Neither decreases.
 INSERT INTO partner.usage_kept (since, hours_since)
 VALUES (date_trunc('day', now() - make_interval(days => $1), 'UTC'),
         now() - make_interval(days => $2))

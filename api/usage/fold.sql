@@ -1,5 +1,5 @@
--- Each statement folds some rows, $1 at most, of further parts of a table into part 0, in order of the key, so that a fold and
--- a batch never deadlock. Rows that a batch or another fold holds are left for the next time.
+-- Each statement folds some rows, $1 at most, of further parts of a table into part 0, in order of the key, so that a
+-- fold and a batch never deadlock. Rows that a batch or another fold holds are left for the next time.
 
 -- name: minutes
 WITH locked AS (

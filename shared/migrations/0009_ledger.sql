@@ -1,6 +1,6 @@
--- Version 9: the vote of an account as the ledger has it, representatives, comparisons with the node's ledger, and the outputs that
--- an era drops. Rows of version 8 lack what these tables need, so every chain is emptied: its indexer begins again. The counts of
--- rollbacks stay, as metrics must not fall.
+-- Version 9: the vote of an account as the ledger has it, representatives, comparisons with the node's ledger, and the
+-- outputs that an era drops. Rows of version 8 lack what these tables need, so every chain is emptied: its indexer
+-- begins again. The counts of rollbacks stay, as metrics must not fall.
 
 -- == partner ==
 
@@ -27,20 +27,25 @@ CREATE TABLE vote_delegation (
     CHECK ((representative IS NOT NULL) = (kind = 'delegation'))
 );
 COMMENT ON TABLE vote_delegation IS
-    'Stake credentials delegate their vote, and lose that delegation: the last row of a credential is its delegation now.';
+    'Stake credentials delegate their vote, and lose that delegation: the last row of a credential is its delegation '
+    'now.';
 COMMENT ON COLUMN vote_delegation.tx_id IS
     'The transaction of the certificate; for a fork, the first that its epoch could have.';
 COMMENT ON COLUMN vote_delegation.place IS 'As in stake_event; -1 for a fork, which comes before all transactions.';
 COMMENT ON COLUMN vote_delegation.kind IS
-    'deregistration: of the stake credential. retirement: a representative retires whose set of delegators has this one. fork: to protocol 10, which ended the delegations to unknown representatives.';
+    'deregistration: of the stake credential. retirement: a representative retires whose set of delegators has this '
+    'one. fork: to protocol 10, which ended the delegations to unknown representatives.';
 COMMENT ON COLUMN vote_delegation.representative IS
-    'The 29 bytes of a credential as in the CDDL (0 for a key, 1 for a script, and the hash), or a single byte: 2 always abstains, 3 has no confidence.';
-CREATE INDEX vote_delegation_tx_id ON vote_delegation USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
+    'The 29 bytes of a credential as in the CDDL (0 for a key, 1 for a script, and the hash), or a single byte: 2 '
+    'always abstains, 3 has no confidence.';
+CREATE INDEX vote_delegation_tx_id ON vote_delegation USING brin (tx_id)
+    WITH (autosummarize = on, pages_per_range = 16);
 CREATE INDEX vote_delegation_representative ON vote_delegation (representative) WHERE length(representative) = 29;
 
 CREATE VIEW represented AS
 SELECT * FROM (
-    SELECT DISTINCT ON (stake_no) stake_no, representative FROM vote_delegation ORDER BY stake_no, tx_id DESC, place DESC
+    SELECT DISTINCT ON (stake_no) stake_no, representative FROM vote_delegation
+    ORDER BY stake_no, tx_id DESC, place DESC
 ) last
 WHERE representative IS NOT NULL;
 COMMENT ON VIEW represented IS 'The stake credentials whose vote is delegated now, and to whom.';
@@ -75,14 +80,16 @@ WHERE registered.kind = 'registration'
                   WHERE later.representative = registered.representative AND later.kind = 'registration'
                     AND (later.tx_id, later.place) > (registered.tx_id, registered.place));
 COMMENT ON VIEW registered_representative IS
-    'The representatives that are registered now: deposit and transaction of the registration, and the anchor of the last certificate.';
+    'The representatives that are registered now: deposit and transaction of the registration, and the anchor of the '
+    'last certificate.';
 
 CREATE TABLE protocol_fork (
     epoch_no integer PRIMARY KEY,
     major    integer NOT NULL CHECK (major >= 10)
 );
 COMMENT ON TABLE protocol_fork IS
-    'At most one row: the epoch that began with protocol 10 or, if the index begins later, its first. Without a row, the rules of protocol 9 apply.';
+    'At most one row: the epoch that began with protocol 10 or, if the index begins later, its first. Without a row, '
+    'the rules of protocol 9 apply.';
 COMMENT ON COLUMN protocol_fork.major IS 'The major version in that epoch.';
 
 ALTER TABLE ledger_state DROP COLUMN compared_pools, DROP COLUMN pools_stake_mismatch, DROP COLUMN difference;
@@ -96,18 +103,22 @@ CREATE TABLE node_comparison (
     differences json    NOT NULL
 );
 COMMENT ON TABLE node_comparison IS
-    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/subjects.py. A rollback to an earlier epoch deletes all rows.';
+    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/subjects.py. A '
+    'rollback to an earlier epoch deletes all rows.';
 COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was compared.';
 COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
-COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';
-COMMENT ON TABLE reward IS 'Rewards of reward accounts, as read at slot_no, less what was withdrawn since. No row for a reward of 0.';
+COMMENT ON COLUMN node_comparison.differences IS
+    'The first of those: an array of objects with a name, our value and the node''s.';
+COMMENT ON TABLE reward IS
+    'Rewards of reward accounts, as read at slot_no, less what was withdrawn since. No row for a reward of 0.';
 
 CREATE TABLE era_start (
     slot_no bigint PRIMARY KEY,
     era     text   NOT NULL UNIQUE
 );
 COMMENT ON TABLE era_start IS
-    'The first indexed block of each era, under Ogmios'' name. Byron, the first, has no row: without one, the tip is in Byron.';
+    'The first indexed block of each era, under Ogmios'' name. Byron, the first, has no row: without one, the tip is '
+    'in Byron.';
 
 CREATE FUNCTION is_byron_address(raw bytea) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
 -- Whether an address is one of Byron's (CIP-19: header type 8).
@@ -132,5 +143,6 @@ CREATE TABLE dropped_output (
     PRIMARY KEY (tx_id, output_index)
 );
 COMMENT ON TABLE dropped_output IS
-    'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace at the first block after Byron, those of vouchers at the first of Allegra or later.';
+    'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace '
+    'at the first block after Byron, those of vouchers at the first of Allegra or later.';
 COMMENT ON COLUMN dropped_output.slot_no IS 'That block''s. Its row in era_start is what a rollback looks for.';

@@ -1,5 +1,5 @@
--- Version 10: usage in parts, so that an old snapshot does not make each batch slower; what holds such snapshots; the mark of
--- each spool stays for ever.
+-- Version 10: usage in parts, so that an old snapshot does not make each batch slower; what holds such snapshots; the
+-- mark of each spool stays for ever.
 
 -- == partner ==
 
@@ -8,7 +8,8 @@ ALTER TABLE partner.usage DROP CONSTRAINT usage_pkey, ADD PRIMARY KEY (credentia
 COMMENT ON TABLE partner.usage IS
     'Requests answered per credential and minute (UTC): the sum of the parts. Only the usage aggregator writes it.';
 COMMENT ON COLUMN partner.usage.part IS
-    '0, or a further part that was begun while a session held an old snapshot; it is folded into 0 later. So in the other tables of usage.';
+    '0, or a further part that was begun while a session held an old snapshot; it is folded into 0 later. So in the '
+    'other tables of usage.';
 CREATE INDEX usage_parts ON partner.usage (credential_id) WHERE part > 0;
 CREATE SEQUENCE partner.usage_part;
 COMMENT ON SEQUENCE partner.usage_part IS 'Numbers the batches that are added to further parts.';
@@ -26,7 +27,8 @@ DROP INDEX partner.usage_total_list;
 ALTER TABLE partner.usage_total ADD COLUMN part bigint NOT NULL DEFAULT 0;
 ALTER TABLE partner.usage_total DROP CONSTRAINT usage_total_pkey, ADD PRIMARY KEY (credential_id, part);
 COMMENT ON TABLE partner.usage_total IS
-    'Requests per credential since its creation, one row and rarely further parts for each, written with usage: a page of a list is one index range.';
+    'Requests per credential since its creation, one row and rarely further parts for each, written with usage: a '
+    'page of a list is one index range.';
 CREATE INDEX usage_total_list
     ON partner.usage_total (admin_key_id, (successful + failed) DESC, created_at DESC, credential_id DESC)
     INCLUDE (successful, failed) WHERE part = 0;
@@ -41,7 +43,8 @@ COMMENT ON TABLE partner.usage_batch IS
     'One row per spool, kept for ever: its batches below next_offset have been added.';
 
 CREATE VIEW partner.held_snapshot AS
-    SELECT pid, usename::text AS role, application_name, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS held_s
+    SELECT pid, usename::text AS role, application_name,
+           extract(epoch FROM clock_timestamp() - xact_start)::float8 AS held_s
     FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
       AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
@@ -50,6 +53,7 @@ CREATE VIEW partner.held_snapshot AS
     FROM pg_prepared_xacts
     WHERE database = current_database();
 COMMENT ON VIEW partner.held_snapshot IS
-    'What keeps Postgres from removing old versions of rows, which makes each further update of a row slower. Sessions of other roles are visible with pg_read_all_stats.';
+    'What keeps Postgres from removing old versions of rows, which makes each further update of a row slower. '
+    'Sessions of other roles are visible with pg_read_all_stats.';
 
 -- == chain ==

@@ -5,4 +5,5 @@
 -- == chain ==
 
 ALTER TABLE reward DROP COLUMN slot_no;
-COMMENT ON TABLE reward IS 'Rewards of reward accounts, as last read, less what was withdrawn since. No row for a reward of 0.';
+COMMENT ON TABLE reward IS
+    'Rewards of reward accounts, as last read, less what was withdrawn since. No row for a reward of 0.';

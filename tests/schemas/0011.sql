@@ -23,23 +23,32 @@ CREATE TABLE partner.leader (
     finishing      boolean          NOT NULL,
     refused        text
 );
-COMMENT ON TABLE partner.leader IS 'One row per network: the last heartbeat of its leading indexer, and the state of its node then.';
-COMMENT ON COLUMN partner.leader.backend_pid IS 'Postgres backend pid of the leader when it sent this heartbeat, which is valid only for that Postgres session.';
-COMMENT ON COLUMN partner.leader.beat_at IS 'By the database''s clock, like all times here, and compared only with that clock.';
+COMMENT ON TABLE partner.leader IS
+    'One row per network: the last heartbeat of its leading indexer, and the state of its node then.';
+COMMENT ON COLUMN partner.leader.backend_pid IS
+    'Postgres backend pid of the leader when it sent this heartbeat, which is valid only for that Postgres session.';
+COMMENT ON COLUMN partner.leader.beat_at IS
+    'By the database''s clock, like all times here, and compared only with that clock.';
 COMMENT ON COLUMN partner.leader.failing IS 'Background tasks of that indexer that were failing.';
 COMMENT ON COLUMN partner.leader.version IS 'Version of the indexer.';
 COMMENT ON COLUMN partner.leader.node_since IS 'When the node was connected or, if it is not connected, lost.';
-COMMENT ON COLUMN partner.leader.node_slot_no IS 'The node''s tip as last reported, kept after the node or the indexer has ended.';
+COMMENT ON COLUMN partner.leader.node_slot_no IS
+    'The node''s tip as last reported, kept after the node or the indexer has ended.';
 COMMENT ON COLUMN partner.leader.node_moved_at IS 'When the node''s tip last changed.';
-COMMENT ON COLUMN partner.leader.sync_left_s IS 'Seconds until the index reaches the node''s tip at the present rate; null at the tip or if unknown.';
-COMMENT ON COLUMN partner.leader.finishing IS 'Whether the end of bulk is under way, during which no message of the node is read.';
-COMMENT ON COLUMN partner.leader.refused IS 'Why the indexer stopped by itself, in words that anyone may read; null unless it did.';
+COMMENT ON COLUMN partner.leader.sync_left_s IS
+    'Seconds until the index reaches the node''s tip at the present rate; null at the tip or if unknown.';
+COMMENT ON COLUMN partner.leader.finishing IS
+    'Whether the end of bulk is under way, during which no message of the node is read.';
+COMMENT ON COLUMN partner.leader.refused IS
+    'Why the indexer stopped by itself, in words that anyone may read; null unless it did.';
 
 CREATE TABLE partner.retired_network (
     network_id smallint    PRIMARY KEY,
     retired_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE partner.retired_network IS 'Networks whose indexer was stopped deliberately; excluded from readiness and metrics. The next indexer deletes the row.';
+COMMENT ON TABLE partner.retired_network IS
+    'Networks whose indexer was stopped deliberately; excluded from readiness and metrics. The next indexer deletes '
+    'the row.';
 
 CREATE TABLE partner.verification (
     network_id  smallint    PRIMARY KEY,
@@ -50,7 +59,8 @@ CREATE TABLE partner.verification (
     node_blocks bigint,
     differing   text[]      NOT NULL
 );
-COMMENT ON TABLE partner.verification IS 'One row per network: the last `verify` that ran to its end on the present index.';
+COMMENT ON TABLE partner.verification IS
+    'One row per network: the last `verify` that ran to its end on the present index.';
 COMMENT ON COLUMN partner.verification.slot_no IS 'The last verified block.';
 COMMENT ON COLUMN partner.verification.node_blocks IS 'Blocks compared with the node; null without --against-node.';
 COMMENT ON COLUMN partner.verification.differing IS 'The checks that found differences; empty: everything matched.';
@@ -69,9 +79,12 @@ CREATE TABLE partner.admin_key (
     permissions  text[]      NOT NULL,
     credentials  integer     NOT NULL DEFAULT 0
 );
-COMMENT ON TABLE partner.admin_key IS 'One row per partner, and one for the operator, under which the bootstrap key and the command line act.';
-COMMENT ON COLUMN partner.admin_key.key_hash IS 'SHA-256 of the key; the key itself is not stored. Null only for an operator without a bootstrap key.';
-COMMENT ON COLUMN partner.admin_key.credentials IS 'How many credentials it has created, revoked ones included: the total in its usage list.';
+COMMENT ON TABLE partner.admin_key IS
+    'One row per partner, and one for the operator, under which the bootstrap key and the command line act.';
+COMMENT ON COLUMN partner.admin_key.key_hash IS
+    'SHA-256 of the key; the key itself is not stored. Null only for an operator without a bootstrap key.';
+COMMENT ON COLUMN partner.admin_key.credentials IS
+    'How many credentials it has created, revoked ones included: the total in its usage list.';
 CREATE UNIQUE INDEX admin_key_bootstrap ON partner.admin_key (is_bootstrap) WHERE is_bootstrap;
 CREATE INDEX admin_key_page ON partner.admin_key (created_at DESC, id DESC);
 
@@ -92,10 +105,12 @@ CREATE TABLE partner.user_account (
     UNIQUE (admin_key_id, external_id),
     UNIQUE (id, admin_key_id)
 );
-COMMENT ON TABLE partner.user_account IS 'A customer of a partner. Only the admin key that created it can read and change it.';
+COMMENT ON TABLE partner.user_account IS
+    'A customer of a partner. Only the admin key that created it can read and change it.';
 COMMENT ON COLUMN partner.user_account.deleted_at IS
     'After that, only its usage is found. Its texts are erased; the row is kept for the usage of its credentials.';
-COMMENT ON COLUMN partner.user_account.metadata IS 'json, not jsonb, so that it is returned unchanged, including the order of its keys.';
+COMMENT ON COLUMN partner.user_account.metadata IS
+    'json, not jsonb, so that it is returned unchanged, including the order of its keys.';
 CREATE INDEX user_account_page ON partner.user_account (admin_key_id, created_at DESC, id DESC);
 
 CREATE TABLE partner.credential (
@@ -121,11 +136,15 @@ CREATE TABLE partner.credential (
     FOREIGN KEY (user_account_id, admin_key_id) REFERENCES partner.user_account (id, admin_key_id)
 );
 COMMENT ON TABLE partner.credential IS 'An API key of one user account for one network. Revoked rows are kept.';
-COMMENT ON COLUMN partner.credential.admin_key_id IS 'The account''s owner, repeated here so that a partner''s list is one range of one index.';
+COMMENT ON COLUMN partner.credential.admin_key_id IS
+    'The account''s owner, repeated here so that a partner''s list is one range of one index.';
 COMMENT ON COLUMN partner.credential.key_hash IS 'SHA-256 of the key; the key itself is not stored.';
-COMMENT ON COLUMN partner.credential.quota_requests IS 'The most requests per day or month (UTC) that are admitted; null: any number.';
-COMMENT ON COLUMN partner.credential.ip_networks IS 'Where the key may be used from, in CIDR notation; empty: anywhere.';
-COMMENT ON COLUMN partner.credential.scopes IS 'Scopes of the key; empty: every scope except submit, which must be named.';
+COMMENT ON COLUMN partner.credential.quota_requests IS
+    'The most requests per day or month (UTC) that are admitted; null: any number.';
+COMMENT ON COLUMN partner.credential.ip_networks IS
+    'Where the key may be used from, in CIDR notation; empty: anywhere.';
+COMMENT ON COLUMN partner.credential.scopes IS
+    'Scopes of the key; empty: every scope except submit, which must be named.';
 CREATE INDEX credential_page ON partner.credential (admin_key_id, created_at DESC, id DESC);
 CREATE INDEX credential_user_account ON partner.credential (user_account_id);
 CREATE INDEX credential_expiry ON partner.credential (expires_at) WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
@@ -153,7 +172,8 @@ CREATE TABLE partner.usage (
 COMMENT ON TABLE partner.usage IS
     'Requests answered per credential and minute (UTC): the sum of the parts. Only the usage aggregator writes it.';
 COMMENT ON COLUMN partner.usage.part IS
-    '0, or a further part that was begun while a session held an old snapshot; it is folded into 0 later. So in the other tables of usage.';
+    '0, or a further part that was begun while a session held an old snapshot; it is folded into 0 later. So in the '
+    'other tables of usage.';
 COMMENT ON COLUMN partner.usage.successful IS 'Answers with status 2xx and 3xx; failed: 4xx and 5xx.';
 COMMENT ON COLUMN partner.usage.took_us IS 'Sum of their response times, in microseconds.';
 CREATE INDEX usage_parts ON partner.usage (credential_id) WHERE part > 0;
@@ -193,7 +213,8 @@ CREATE TABLE partner.usage_hour (
     PRIMARY KEY (credential_id, hour, endpoint_no, status_class, part)
 );
 COMMENT ON TABLE partner.usage_hour IS
-    'Requests answered per credential, hour (UTC), endpoint and class of status (4 for 4xx), written in the commit of usage.';
+    'Requests answered per credential, hour (UTC), endpoint and class of status (4 for 4xx), written in the commit of '
+    'usage.';
 COMMENT ON COLUMN partner.usage_hour.durations IS
     'A histogram of response times: bucket << 48 | count for each bucket, ascending (api/usage/durations.py).';
 CREATE INDEX usage_hour_parts ON partner.usage_hour (credential_id) WHERE part > 0;
@@ -220,8 +241,10 @@ CREATE TABLE partner.usage_total (
     PRIMARY KEY (credential_id, part)
 );
 COMMENT ON TABLE partner.usage_total IS
-    'Requests per credential since its creation, one row and rarely further parts for each, written with usage: a page of a list is one index range.';
-COMMENT ON COLUMN partner.usage_total.admin_key_id IS 'Copied from credential, like created_at, so that the list is one range of one index.';
+    'Requests per credential since its creation, one row and rarely further parts for each, written with usage: a '
+    'page of a list is one index range.';
+COMMENT ON COLUMN partner.usage_total.admin_key_id IS
+    'Copied from credential, like created_at, so that the list is one range of one index.';
 CREATE INDEX usage_total_list
     ON partner.usage_total (admin_key_id, (successful + failed) DESC, created_at DESC, credential_id DESC)
     INCLUDE (successful, failed) WHERE part = 0;
@@ -233,7 +256,8 @@ CREATE TABLE partner.usage_kept (
     hours_since timestamptz
 );
 COMMENT ON TABLE partner.usage_kept IS
-    'At most one row: the first day (UTC) whose minutes of usage are kept. Earlier usage is known by hour (usage_hour) and by day only.';
+    'At most one row: the first day (UTC) whose minutes of usage are kept. Earlier usage is known by hour '
+    '(usage_hour) and by day only.';
 COMMENT ON COLUMN partner.usage_kept.hours_since IS 'Hours of usage that began earlier are not kept.';
 
 CREATE FUNCTION partner.usage_of(of_credential uuid, since timestamptz, until timestamptz)
@@ -273,7 +297,8 @@ RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGU
          AND usage.minute >= tail_start AND usage.minute < whole.until
 $$;
 COMMENT ON FUNCTION partner.usage_of IS
-    'Usage rows of a credential in [since, until), by whole minutes: whole days from usage_day, the rest from usage. Either bound may be infinite.';
+    'Usage rows of a credential in [since, until), by whole minutes: whole days from usage_day, the rest from usage. '
+    'Either bound may be infinite.';
 
 CREATE TABLE partner.usage_batch (
     spool       text        PRIMARY KEY,
@@ -284,7 +309,8 @@ COMMENT ON TABLE partner.usage_batch IS
     'One row per spool, kept for ever: its batches below next_offset have been added.';
 
 CREATE VIEW partner.held_snapshot AS
-    SELECT pid, usename::text AS role, application_name, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS held_s
+    SELECT pid, usename::text AS role, application_name,
+           extract(epoch FROM clock_timestamp() - xact_start)::float8 AS held_s
     FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
       AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
@@ -293,7 +319,8 @@ CREATE VIEW partner.held_snapshot AS
     FROM pg_prepared_xacts
     WHERE database = current_database();
 COMMENT ON VIEW partner.held_snapshot IS
-    'What keeps Postgres from removing old versions of rows, which makes each further update of a row slower. Sessions of other roles are visible with pg_read_all_stats.';
+    'What keeps Postgres from removing old versions of rows, which makes each further update of a row slower. '
+    'Sessions of other roles are visible with pg_read_all_stats.';
 
 -- Audit log -----------------------------------------------------------------------------------------------------------
 
@@ -307,7 +334,9 @@ CREATE TABLE partner.audit_log (
     ip_address   text,
     details      json        NOT NULL DEFAULT '{}'
 );
-COMMENT ON TABLE partner.audit_log IS 'Admin actions. A change and its entry are one commit; the entry of a list is a commit of its own. Entries of reading are pruned, names of deleted accounts erased.';
+COMMENT ON TABLE partner.audit_log IS
+    'Admin actions. A change and its entry are one commit; the entry of a list is a commit of its own. Entries of '
+    'reading are pruned, names of deleted accounts erased.';
 CREATE INDEX audit_log_page ON partner.audit_log (created_at DESC, id DESC);
 CREATE INDEX audit_log_admin_key ON partner.audit_log (admin_key_id, created_at DESC, id DESC);
 CREATE INDEX audit_log_target ON partner.audit_log (target_id, created_at DESC, id DESC);
@@ -326,13 +355,21 @@ CREATE TABLE partner.idempotency_key (
     invalidated bytea[]     NOT NULL
 );
 COMMENT ON TABLE partner.idempotency_key IS
-    'Requests with an Idempotency-Key, each written in the commit of its change or, if it submits a transaction, after the node has accepted that. A row is valid for 24 hours, then deleted.';
-COMMENT ON COLUMN partner.idempotency_key.key_hash IS 'SHA-256 of admin key or credential, method, path and idempotency key.';
-COMMENT ON COLUMN partner.idempotency_key.body_hash IS 'SHA-256 of idempotency key and body. The key, which is not stored, salts it.';
-COMMENT ON COLUMN partner.idempotency_key.target_id IS 'What the answer is about: an account, a credential or an admin key; if it is about a transaction, the credential that submitted it.';
-COMMENT ON COLUMN partner.idempotency_key.issued_to IS 'Of an answer that contains a new key: the kind of target that the key belongs to.';
-COMMENT ON COLUMN partner.idempotency_key.answer IS 'Body of the answer. Null if it contains a key, or was erased with its account.';
-COMMENT ON COLUMN partner.idempotency_key.invalidated IS 'Hashes of the API keys that the request has made the caches forget.';
+    'Requests with an Idempotency-Key, each written in the commit of its change or, if it submits a transaction, '
+    'after the node has accepted that. A row is valid for 24 hours, then deleted.';
+COMMENT ON COLUMN partner.idempotency_key.key_hash IS
+    'SHA-256 of admin key or credential, method, path and idempotency key.';
+COMMENT ON COLUMN partner.idempotency_key.body_hash IS
+    'SHA-256 of idempotency key and body. The key, which is not stored, salts it.';
+COMMENT ON COLUMN partner.idempotency_key.target_id IS
+    'What the answer is about: an account, a credential or an admin key; if it is about a transaction, the credential '
+    'that submitted it.';
+COMMENT ON COLUMN partner.idempotency_key.issued_to IS
+    'Of an answer that contains a new key: the kind of target that the key belongs to.';
+COMMENT ON COLUMN partner.idempotency_key.answer IS
+    'Body of the answer. Null if it contains a key, or was erased with its account.';
+COMMENT ON COLUMN partner.idempotency_key.invalidated IS
+    'Hashes of the API keys that the request has made the caches forget.';
 CREATE INDEX idempotency_key_age ON partner.idempotency_key (created_at);
 CREATE INDEX idempotency_key_target ON partner.idempotency_key (target_id) WHERE answer IS NOT NULL;
 
@@ -350,14 +387,16 @@ CREATE TABLE partner.submitted_tx (
     PRIMARY KEY (network_id, tx_hash, user_account_id)
 );
 COMMENT ON TABLE partner.submitted_tx IS
-    'Transactions that the keys of an account have submitted, each written before the node gets it. Old ones are pruned.';
+    'Transactions that the keys of an account have submitted, each written before the node gets it. Old ones are '
+    'pruned.';
 COMMENT ON COLUMN partner.submitted_tx.submitted_at IS
     'When it was first handed in here or, once the node has accepted it, when the node last did.';
 COMMENT ON COLUMN partner.submitted_tx.rolled_back_at IS
     'When the indexer last removed a block with it because of the node; null since the node has accepted it again.';
 COMMENT ON COLUMN partner.submitted_tx.accepted IS
     'Whether the node is known to have accepted it; false while it is asked, and after its answer was lost.';
-COMMENT ON COLUMN partner.submitted_tx.invalid_hereafter IS 'The first slot in which it is no longer valid, up to 2^64 - 1; null: never.';
+COMMENT ON COLUMN partner.submitted_tx.invalid_hereafter IS
+    'The first slot in which it is no longer valid, up to 2^64 - 1; null: never.';
 ALTER TABLE partner.submitted_tx ALTER cbor SET STORAGE EXTERNAL;
 CREATE INDEX submitted_tx_account ON partner.submitted_tx (user_account_id, network_id, submitted_at);
 CREATE INDEX submitted_tx_age ON partner.submitted_tx (submitted_at);
@@ -378,13 +417,16 @@ CREATE TABLE tip (
     numbering      uuid     NOT NULL DEFAULT gen_random_uuid()
 );
 COMMENT ON TABLE tip IS
-    'At most one row: the last committed block. It moves in the commit that writes the rows of its blocks. Without a row, nothing is indexed.';
+    'At most one row: the last committed block. It moves in the commit that writes the rows of its blocks. Without a '
+    'row, nothing is indexed.';
 COMMENT ON COLUMN tip.first_block_no IS 'If above 0, the index is partial: outputs from before this block are unknown.';
 COMMENT ON COLUMN tip.tx_count IS 'Transactions, sub-transactions included.';
-COMMENT ON COLUMN tip.phase IS 'bulk: histories are staged without indexes and nothing can be queried yet; live: complete.';
+COMMENT ON COLUMN tip.phase IS
+    'bulk: histories are staged without indexes and nothing can be queried yet; live: complete.';
 COMMENT ON COLUMN tip.finalize_step IS 'How many steps from bulk to live are committed.';
 COMMENT ON COLUMN tip.numbering IS
-    'While it stays the same, so do row numbers. Set anew each time the indexer connects to its node, as Postgres may have lost commits before.';
+    'While it stays the same, so do row numbers. Set anew each time the indexer connects to its node, as Postgres may '
+    'have lost commits before.';
 
 CREATE TABLE rollback_depth (
     blocks_at_most integer     PRIMARY KEY,
@@ -393,7 +435,9 @@ CREATE TABLE rollback_depth (
     last_at        timestamptz NOT NULL,
     last_blocks    integer     NOT NULL
 );
-COMMENT ON TABLE rollback_depth IS 'Rollbacks by the node, by depth; not part of the chain, so that they stay when it is emptied. Those of resync do not count.';
+COMMENT ON TABLE rollback_depth IS
+    'Rollbacks by the node, by depth; not part of the chain, so that they stay when it is emptied. Those of resync do '
+    'not count.';
 COMMENT ON COLUMN rollback_depth.blocks_at_most IS 'Upper bound of this histogram bucket; 2147483647: unbounded.';
 COMMENT ON COLUMN rollback_depth.blocks IS 'Sum of the depths.';
 COMMENT ON COLUMN rollback_depth.last_blocks IS 'Depth of the last one, at last_at.';
@@ -409,7 +453,8 @@ CREATE TABLE block (
 );
 COMMENT ON TABLE block IS 'All blocks except epoch boundary blocks.';
 COMMENT ON COLUMN block.tx_count IS 'Transactions, sub-transactions included.';
-COMMENT ON COLUMN block.pool_no IS 'The pool of the issuer''s verification key (also of genesis delegates); null in Byron.';
+COMMENT ON COLUMN block.pool_no IS
+    'The pool of the issuer''s verification key (also of genesis delegates); null in Byron.';
 CREATE INDEX block_block_no ON block (block_no);
 CREATE INDEX block_hash ON block USING hash (hash);
 
@@ -426,7 +471,8 @@ CREATE TABLE era_start (
     era     text   NOT NULL UNIQUE
 );
 COMMENT ON TABLE era_start IS
-    'The first indexed block of each era, under Ogmios'' name. Byron, the first, has no row: without one, the tip is in Byron.';
+    'The first indexed block of each era, under Ogmios'' name. Byron, the first, has no row: without one, the tip is '
+    'in Byron.';
 
 CREATE TABLE epoch (
     epoch_no integer PRIMARY KEY,
@@ -452,8 +498,10 @@ CREATE TABLE tx (
     attached bytea
 );
 COMMENT ON TABLE tx IS
-    'One row per transaction; outputs, inputs, mint, extra and attached are packed by shared/packed.py, with addresses and assets as their numbers.';
-COMMENT ON COLUMN tx.tx_id IS 'slot_no << 16 | index in the block; Dijkstra''s sub-transactions are numbered before their host.';
+    'One row per transaction; outputs, inputs, mint, extra and attached are packed by shared/packed.py, with '
+    'addresses and assets as their numbers.';
+COMMENT ON COLUMN tx.tx_id IS
+    'slot_no << 16 | index in the block; Dijkstra''s sub-transactions are numbered before their host.';
 COMMENT ON COLUMN tx.fee IS 'Lovelace; null if it depends on an output from before the first indexed block.';
 COMMENT ON COLUMN tx.attached IS 'Datums and reference scripts of its outputs, by hash; null if no output has any.';
 COMMENT ON COLUMN tx.size IS 'Bytes as the ledger counts them; null if the node does not send transactions as CBOR.';
@@ -468,21 +516,26 @@ CREATE TABLE genesis_output (
     tx_hash  bytea  PRIMARY KEY,
     address  bytea  NOT NULL
 );
-COMMENT ON TABLE genesis_output IS 'Outputs, each at index 0, that exist before the first block and belong to no transaction.';
+COMMENT ON TABLE genesis_output IS
+    'Outputs, each at index 0, that exist before the first block and belong to no transaction.';
 CREATE INDEX genesis_output_address ON genesis_output USING hash (address);
-COMMENT ON COLUMN genesis_output.tx_id IS '-1 << 16, -2 << 16 and so on by hash, in place of a transaction''s: its slot, tx_id >> 16, is negative.';
+COMMENT ON COLUMN genesis_output.tx_id IS
+    '-1 << 16, -2 << 16 and so on by hash, in place of a transaction''s: its slot, tx_id >> 16, is negative.';
 
 CREATE TABLE spender (
     slot_no bigint PRIMARY KEY,
     entries bytea  NOT NULL CHECK (length(entries) > 0 AND length(entries) % 12 = 0)
 );
-COMMENT ON TABLE spender IS 'Which transactions spent the outputs of a slot, the genesis included. No row if none is spent.';
+COMMENT ON TABLE spender IS
+    'Which transactions spent the outputs of a slot, the genesis included. No row if none is spent.';
 COMMENT ON COLUMN spender.entries IS
-    '12 bytes per spent output, in spending order: tx_id of the spender (8), index in its block of the transaction that made the output (2), output index (2).';
+    '12 bytes per spent output, in spending order: tx_id of the spender (8), index in its block of the transaction '
+    'that made the output (2), output index (2).';
 ALTER TABLE spender ALTER entries SET STORAGE EXTERNAL;
 
 -- Row numbers of byte strings. They are never reused, so packed rows may contain them, and caches of them stay valid
--- across rollbacks (see tip.numbering). A rollback deletes the addresses that only undone blocks have used -------------
+-- across rollbacks (see tip.numbering). A rollback deletes the addresses that only undone blocks have used
+--     -------------
 
 CREATE TABLE stake (
     stake_no        integer PRIMARY KEY,
@@ -495,10 +548,13 @@ CREATE TABLE stake (
 );
 COMMENT ON TABLE stake IS 'Stake credentials, as the 29 bytes of their reward account (CIP-19).';
 COMMENT ON COLUMN stake.pool_no IS
-    'The pool of its last row in stake_event, perhaps retired since: the view delegation has the delegations that count.';
-COMMENT ON COLUMN stake.active_epoch_no IS 'The first epoch in which that delegation counts: two after its certificate.';
+    'The pool of its last row in stake_event, perhaps retired since: the view delegation has the delegations that '
+    'count.';
+COMMENT ON COLUMN stake.active_epoch_no IS
+    'The first epoch in which that delegation counts: two after its certificate.';
 COMMENT ON COLUMN stake.address_count IS
-    'How many of its addresses are in the genesis or have a transaction; in bulk only those in the genesis are counted.';
+    'How many of its addresses are in the genesis or have a transaction; in bulk only those in the genesis are '
+    'counted.';
 COMMENT ON COLUMN stake.balance IS 'Lovelace in the unspent outputs of its addresses.';
 CREATE INDEX stake_raw ON stake USING hash (raw);
 -- NOTE: no index contains a column that changes, so the many updates touch no index.
@@ -547,9 +603,13 @@ CREATE TABLE asset (
 );
 COMMENT ON TABLE asset IS 'Native assets and their supply: quantity minted less quantity burned, as far as indexed.';
 COMMENT ON COLUMN asset.fingerprint IS
-    'The first 8 bytes of the digest in its fingerprint (CIP-14), as a signed number. Assets may share it; the fingerprint decides.';
-COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null in bulk, and if a rollback removed all of them: the asset does not exist then.';
-COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first indexed transaction that minted it; null in bulk, and if there is none.';
+    'The first 8 bytes of the digest in its fingerprint (CIP-14), as a signed number. Assets may share it; the '
+    'fingerprint decides.';
+COMMENT ON COLUMN asset.first_tx_id IS
+    'The first transaction that moved it; null in bulk, and if a rollback removed all of them: the asset does not '
+    'exist then.';
+COMMENT ON COLUMN asset.first_mint_tx_id IS
+    'The first indexed transaction that minted it; null in bulk, and if there is none.';
 CREATE INDEX asset_name ON asset (policy_no, name);
 CREATE INDEX asset_fingerprint ON asset (fingerprint);
 CREATE INDEX asset_supply ON asset (policy_no, (-supply), name) INCLUDE (supply) WHERE first_tx_id IS NOT NULL;
@@ -564,8 +624,11 @@ CREATE TABLE asset_bucket (
     PRIMARY KEY (policy_no, rank, name)
 );
 COMMENT ON TABLE asset_bucket IS
-    'The number of assets of a policy from one for which opens_bucket is true to the next, by supply (greatest first) and name. For policies with at least 4 such assets; used to find deep pages.';
-COMMENT ON COLUMN asset_bucket.rank IS 'The negative supply, by which the list is sorted, then by name; -Infinity in the first bucket, which begins before all assets.';
+    'The number of assets of a policy from one for which opens_bucket is true to the next, by supply (greatest first) '
+    'and name. For policies with at least 4 such assets; used to find deep pages.';
+COMMENT ON COLUMN asset_bucket.rank IS
+    'The negative supply, by which the list is sorted, then by name; -Infinity in the first bucket, which begins '
+    'before all assets.';
 
 -- Histories: seq is 0, 1, 2 … without gaps, so a page is a range and the total is the last seq + 1. All except mints
 -- are packed, 64 entries to a chunk: chunk is seq >> 6 ----------------------------------------------------------------
@@ -697,9 +760,12 @@ CREATE TABLE mint (
     PRIMARY KEY (asset_no, seq),
     CHECK ((quantity IS NULL) <> (large IS NULL))
 );
-COMMENT ON TABLE mint IS 'Net quantity of an asset that a transaction minted (above 0) or burned (below 0). A net of 0 has no row.';
-COMMENT ON COLUMN mint.large IS 'The quantity if it does not fit into a bigint. Exactly one of the two columns is null.';
-COMMENT ON COLUMN mint.named IS 'Whether quantity is above 0 and the transaction''s metadata label 721 names the asset (CIP-25).';
+COMMENT ON TABLE mint IS
+    'Net quantity of an asset that a transaction minted (above 0) or burned (below 0). A net of 0 has no row.';
+COMMENT ON COLUMN mint.large IS
+    'The quantity if it does not fit into a bigint. Exactly one of the two columns is null.';
+COMMENT ON COLUMN mint.named IS
+    'Whether quantity is above 0 and the transaction''s metadata label 721 names the asset (CIP-25).';
 CREATE INDEX mint_tx_id ON mint USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 CREATE INDEX mint_named ON mint (asset_no, seq) WHERE named;
 
@@ -711,10 +777,12 @@ $$;
 
 CREATE TABLE address_tx_staged (address_no integer NOT NULL, tx_id bigint NOT NULL);
 CREATE TABLE asset_tx_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric);
-CREATE TABLE mint_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric, named boolean NOT NULL);
+CREATE TABLE mint_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric,
+    named boolean NOT NULL);
 CREATE TABLE account_withdrawal_staged (stake_no integer NOT NULL, tx_id bigint NOT NULL, lovelace bigint NOT NULL);
 CREATE TABLE spender_staged (slot_no bigint NOT NULL, entries bytea NOT NULL);
-COMMENT ON TABLE address_tx_staged IS 'Rows of address_tx in bulk: sorted, numbered and indexed when bulk ends; empty when live.';
+COMMENT ON TABLE address_tx_staged IS
+    'Rows of address_tx in bulk: sorted, numbered and indexed when bulk ends; empty when live.';
 COMMENT ON TABLE asset_tx_staged IS 'Rows of asset_tx in bulk.';
 COMMENT ON TABLE mint_staged IS 'Rows of mint in bulk.';
 COMMENT ON TABLE account_withdrawal_staged IS 'Entries of account_withdrawal in bulk.';
@@ -723,7 +791,8 @@ COMMENT ON TABLE spender_staged IS 'Parts of rows of spender in bulk.';
 CREATE TABLE balance_staged (stake_no integer NOT NULL, lovelace bigint NOT NULL);
 CREATE TABLE holder_staged (asset_no integer NOT NULL, address_no integer NOT NULL, quantity bigint, large numeric);
 COMMENT ON TABLE balance_staged IS
-    'Changes of stake.balance in bulk, with the opposite sign for rollbacks: added up when an epoch begins and when bulk ends.';
+    'Changes of stake.balance in bulk, with the opposite sign for rollbacks: added up when an epoch begins and when '
+    'bulk ends.';
 COMMENT ON TABLE holder_staged IS 'Changes of held quantities in bulk: added up when bulk ends.';
 
 CREATE FUNCTION address_tx_rank(of_address_no integer, before bigint) RETURNS integer LANGUAGE plpgsql STABLE AS $$
@@ -806,7 +875,8 @@ CREATE TABLE dropped_output (
     PRIMARY KEY (tx_id, output_index)
 );
 COMMENT ON TABLE dropped_output IS
-    'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace at the first block after Byron, those of vouchers at the first of Allegra or later.';
+    'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace '
+    'at the first block after Byron, those of vouchers at the first of Allegra or later.';
 COMMENT ON COLUMN dropped_output.slot_no IS 'That block''s. Its row in era_start is what a rollback looks for.';
 
 CREATE TABLE utxo_bucket (
@@ -818,7 +888,8 @@ CREATE TABLE utxo_bucket (
     PRIMARY KEY (address_no, lowest_tx_id, lowest_output_index)
 );
 COMMENT ON TABLE utxo_bucket IS
-    'Number and lovelace of the unspent outputs of an address from one with opens_outputs to the next, for lists with at least 4 such outputs.';
+    'Number and lovelace of the unspent outputs of an address from one with opens_outputs to the next, for lists with '
+    'at least 4 such outputs.';
 COMMENT ON COLUMN utxo_bucket.lowest_tx_id IS
     'The tx_id of the output; -9223372036854775808 in the first bucket, which begins before all outputs.';
 
@@ -840,7 +911,8 @@ CREATE TABLE utxo_asset (
     PRIMARY KEY (address_no, asset_no, tx_id, output_index)
 );
 COMMENT ON TABLE utxo_asset IS
-    'The assets of the unspent outputs of addresses with buckets. The outputs of other addresses are few enough to be read one by one.';
+    'The assets of the unspent outputs of addresses with buckets. The outputs of other addresses are few enough to be '
+    'read one by one.';
 
 CREATE TABLE account_utxo_asset (
     stake_no     integer NOT NULL,
@@ -882,8 +954,10 @@ CREATE TABLE holder_bucket (
     PRIMARY KEY (asset_no, lowest_quantity, lowest_address_no)
 );
 COMMENT ON TABLE holder_bucket IS
-    'The number of holders from one for which opens_bucket is true to the next, for lists with at least 4 such holders; used to find deep pages.';
-COMMENT ON COLUMN holder_bucket.lowest_address_no IS 'The address_no of the holder; 0 in the first bucket, which begins before all holders.';
+    'The number of holders from one for which opens_bucket is true to the next, for lists with at least 4 such '
+    'holders; used to find deep pages.';
+COMMENT ON COLUMN holder_bucket.lowest_address_no IS
+    'The address_no of the holder; 0 in the first bucket, which begins before all holders.';
 
 CREATE TABLE policy_holder_bucket (
     policy_no         integer NOT NULL,
@@ -901,7 +975,8 @@ CREATE TABLE account_holder (
     PRIMARY KEY (account_no, asset_no)
 );
 COMMENT ON TABLE account_holder IS 'The quantity of an asset in the unspent outputs of an account.';
-COMMENT ON COLUMN account_holder.account_no IS 'The stake_no of the account; the negative address_no of an address without one.';
+COMMENT ON COLUMN account_holder.account_no IS
+    'The stake_no of the account; the negative address_no of an address without one.';
 CREATE INDEX account_holder_quantity ON account_holder (asset_no, quantity, account_no);
 
 CREATE TABLE policy_account_holder (
@@ -935,7 +1010,8 @@ CREATE TABLE policy_account_holder_bucket (
 );
 COMMENT ON TABLE policy_account_holder_bucket IS 'The same for policy_account_holder.';
 
--- Datums and scripts, each stored once, with the first transaction that showed it in an output or among its witnesses ---
+-- Datums and scripts, each stored once, with the first transaction that showed it in an output or among its witnesses
+-- ---
 
 CREATE TABLE datum (
     tx_id bigint NOT NULL,
@@ -952,8 +1028,10 @@ CREATE TABLE script (
     hash     bytea    NOT NULL,
     body     bytea    NOT NULL
 );
-COMMENT ON TABLE script IS 'Scripts: a native one as CBOR, others as the bytes in it. The hash of each is unique, as in datum.';
-COMMENT ON COLUMN script.language IS '0: native; n: Plutus version n. Its hash (Blake2b-224) is that of this byte and the body.';
+COMMENT ON TABLE script IS
+    'Scripts: a native one as CBOR, others as the bytes in it. The hash of each is unique, as in datum.';
+COMMENT ON COLUMN script.language IS
+    '0: native; n: Plutus version n. Its hash (Blake2b-224) is that of this byte and the body.';
 CREATE INDEX script_hash ON script USING hash (hash);
 CREATE INDEX script_tx_id ON script USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
@@ -967,7 +1045,8 @@ CREATE TABLE reference_output (
     datum_hash   bytea,
     PRIMARY KEY (tx_id, output_index, asset_no)
 );
-COMMENT ON TABLE reference_output IS 'Outputs that hold a reference token (CIP-68, label 100), spent or not, one row per token.';
+COMMENT ON TABLE reference_output IS
+    'Outputs that hold a reference token (CIP-68, label 100), spent or not, one row per token.';
 COMMENT ON COLUMN reference_output.datum_hash IS 'Of its datum, inline or not; null if there is none.';
 CREATE INDEX reference_output_unspent ON reference_output (asset_no, tx_id, output_index) WHERE spent_tx_id IS NULL;
 CREATE INDEX reference_output_spent ON reference_output (spent_tx_id) WHERE spent_tx_id IS NOT NULL;
@@ -984,7 +1063,8 @@ CREATE TABLE stake_event (
     PRIMARY KEY (stake_no, tx_id, place),
     CHECK ((pool_no IS NOT NULL) = (kind = 'delegation'))
 );
-COMMENT ON TABLE stake_event IS 'Changes of stake credentials. After every kind but a delegation the credential has no pool.';
+COMMENT ON TABLE stake_event IS
+    'Changes of stake credentials. After every kind but a delegation the credential has no pool.';
 CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
 CREATE TABLE vote_delegation (
@@ -997,20 +1077,25 @@ CREATE TABLE vote_delegation (
     CHECK ((representative IS NOT NULL) = (kind = 'delegation'))
 );
 COMMENT ON TABLE vote_delegation IS
-    'Stake credentials delegate their vote, and lose that delegation: the last row of a credential is its delegation now.';
+    'Stake credentials delegate their vote, and lose that delegation: the last row of a credential is its delegation '
+    'now.';
 COMMENT ON COLUMN vote_delegation.tx_id IS
     'The transaction of the certificate; for a fork, the first that its epoch could have.';
 COMMENT ON COLUMN vote_delegation.place IS 'As in stake_event; -1 for a fork, which comes before all transactions.';
 COMMENT ON COLUMN vote_delegation.kind IS
-    'deregistration: of the stake credential. retirement: a representative retires whose set of delegators has this one. fork: to protocol 10, which ended the delegations to unknown representatives.';
+    'deregistration: of the stake credential. retirement: a representative retires whose set of delegators has this '
+    'one. fork: to protocol 10, which ended the delegations to unknown representatives.';
 COMMENT ON COLUMN vote_delegation.representative IS
-    'The 29 bytes of a credential as in the CDDL (0 for a key, 1 for a script, and the hash), or a single byte: 2 always abstains, 3 has no confidence.';
-CREATE INDEX vote_delegation_tx_id ON vote_delegation USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
+    'The 29 bytes of a credential as in the CDDL (0 for a key, 1 for a script, and the hash), or a single byte: 2 '
+    'always abstains, 3 has no confidence.';
+CREATE INDEX vote_delegation_tx_id ON vote_delegation USING brin (tx_id)
+    WITH (autosummarize = on, pages_per_range = 16);
 CREATE INDEX vote_delegation_representative ON vote_delegation (representative) WHERE length(representative) = 29;
 
 CREATE VIEW represented AS
 SELECT * FROM (
-    SELECT DISTINCT ON (stake_no) stake_no, representative FROM vote_delegation ORDER BY stake_no, tx_id DESC, place DESC
+    SELECT DISTINCT ON (stake_no) stake_no, representative FROM vote_delegation
+    ORDER BY stake_no, tx_id DESC, place DESC
 ) last
 WHERE representative IS NOT NULL;
 COMMENT ON VIEW represented IS 'The stake credentials whose vote is delegated now, and to whom.';
@@ -1045,14 +1130,16 @@ WHERE registered.kind = 'registration'
                   WHERE later.representative = registered.representative AND later.kind = 'registration'
                     AND (later.tx_id, later.place) > (registered.tx_id, registered.place));
 COMMENT ON VIEW registered_representative IS
-    'The representatives that are registered now: deposit and transaction of the registration, and the anchor of the last certificate.';
+    'The representatives that are registered now: deposit and transaction of the registration, and the anchor of the '
+    'last certificate.';
 
 CREATE TABLE protocol_fork (
     epoch_no integer PRIMARY KEY,
     major    integer NOT NULL CHECK (major >= 10)
 );
 COMMENT ON TABLE protocol_fork IS
-    'At most one row: the epoch that began with protocol 10 or, if the index begins later, its first. Without a row, the rules of protocol 9 apply.';
+    'At most one row: the epoch that began with protocol 10 or, if the index begins later, its first. Without a row, '
+    'the rules of protocol 9 apply.';
 COMMENT ON COLUMN protocol_fork.major IS 'The major version in that epoch.';
 
 CREATE TABLE pool_update (
@@ -1062,7 +1149,8 @@ CREATE TABLE pool_update (
     parameters bytea    NOT NULL,
     PRIMARY KEY (pool_no, tx_id, place)
 );
-COMMENT ON TABLE pool_update IS 'First registrations of pools and later ones, which change their parameters; packed by shared/packed.py.';
+COMMENT ON TABLE pool_update IS
+    'First registrations of pools and later ones, which change their parameters; packed by shared/packed.py.';
 
 CREATE TABLE pool_retirement (
     tx_id    bigint   NOT NULL,
@@ -1081,15 +1169,18 @@ CREATE TABLE pool_reaping (
     PRIMARY KEY (pool_no, epoch_no)
 );
 COMMENT ON TABLE pool_reaping IS
-    'Pools that were retired at the first slot of epoch_no, which ended all delegations to them (POOLREAP, Shelley ledger specification).';
+    'Pools that were retired at the first slot of epoch_no, which ended all delegations to them (POOLREAP, Shelley '
+    'ledger specification).';
 CREATE INDEX pool_reaping_epoch_no ON pool_reaping (epoch_no);
 
 CREATE VIEW delegation AS
 SELECT stake_no, pool_no, active_epoch_no, balance FROM stake
 WHERE pool_no IS NOT NULL
-  AND NOT EXISTS (SELECT FROM pool_reaping r WHERE r.pool_no = stake.pool_no AND r.epoch_no > stake.active_epoch_no - 2);
+  AND NOT EXISTS (SELECT FROM pool_reaping r WHERE r.pool_no = stake.pool_no
+      AND r.epoch_no > stake.active_epoch_no - 2);
 COMMENT ON VIEW delegation IS
-    'The delegations that count now: those to pools that were not retired after the epoch of the delegation, two before it became active.';
+    'The delegations that count now: those to pools that were not retired after the epoch of the delegation, two '
+    'before it became active.';
 
 CREATE TABLE pool_epoch (
     pool_no      integer NOT NULL,
@@ -1116,10 +1207,12 @@ CREATE TABLE ledger_state (
     reserves             bigint,
     treasury             bigint
 );
-COMMENT ON TABLE ledger_state IS 'Read once in each epoch, at slot_no of epoch_no. Null until the node has answered once; then the last answer.';
+COMMENT ON TABLE ledger_state IS
+    'Read once in each epoch, at slot_no of epoch_no. Null until the node has answered once; then the last answer.';
 COMMENT ON COLUMN ledger_state.epoch_no IS
     'The epoch of this reading; -1: a rollback has removed that epoch, so everything is read again.';
-COMMENT ON COLUMN ledger_state.next_stake_no IS 'The first stake_no whose reward of this epoch is still to be read; null if all are read.';
+COMMENT ON COLUMN ledger_state.next_stake_no IS
+    'The first stake_no whose reward of this epoch is still to be read; null if all are read.';
 COMMENT ON COLUMN ledger_state.complete_epoch_no IS 'The last epoch in which all rewards were read.';
 
 CREATE TABLE node_comparison (
@@ -1131,30 +1224,35 @@ CREATE TABLE node_comparison (
     differences json    NOT NULL
 );
 COMMENT ON TABLE node_comparison IS
-    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/subjects.py. A rollback to an earlier epoch deletes all rows.';
+    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/subjects.py. A '
+    'rollback to an earlier epoch deletes all rows.';
 COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was compared.';
 COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
-COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';
+COMMENT ON COLUMN node_comparison.differences IS
+    'The first of those: an array of objects with a name, our value and the node''s.';
 
 CREATE TABLE epoch_parameters (
     epoch_no   integer PRIMARY KEY,
     parameters json    NOT NULL
 );
 COMMENT ON TABLE epoch_parameters IS
-    'Protocol parameters under the names of Ogmios 7, of each epoch in which they were read. They do not change in an epoch.';
+    'Protocol parameters under the names of Ogmios 7, of each epoch in which they were read. They do not change in an '
+    'epoch.';
 
 CREATE TABLE genesis_configuration (
     era           text PRIMARY KEY,
     configuration json NOT NULL
 );
 COMMENT ON TABLE genesis_configuration IS
-    'The genesis configuration of each era as Ogmios gives it, read once; without funds and vouchers, which genesis_output has.';
+    'The genesis configuration of each era as Ogmios gives it, read once; without funds and vouchers, which '
+    'genesis_output has.';
 
 CREATE TABLE reward (
     stake_no integer PRIMARY KEY,
     lovelace bigint  NOT NULL CHECK (lovelace > 0)
 );
-COMMENT ON TABLE reward IS 'Rewards of reward accounts, as last read, less what was withdrawn since. No row for a reward of 0.';
+COMMENT ON TABLE reward IS
+    'Rewards of reward accounts, as last read, less what was withdrawn since. No row for a reward of 0.';
 
 CREATE TABLE reward_due (
     stake_no integer PRIMARY KEY,
