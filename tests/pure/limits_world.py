@@ -1,6 +1,6 @@
 """Some processes that share a limit through a Valkey, without sockets and clocks. All of it is played in one thread.
 
-`Valkey` does for one key what the scripts in `api/keys/limits/` do; tests/api/test_limits_model.py compares the two.
+`Valkey` does for one key what the scripts in `api/keys/limits/` do.
 """
 
 import random
@@ -132,6 +132,7 @@ class Process:
             if part.hold(now_s) > 0:
                 self._held.append(since_s)
                 return
+            self._world.has_waited_in_vain = True
             held = part.take_held(self._world.lease, Call(), now_s)
             if held is not None:
                 assert isinstance(held, Verdict) and not held.admitted
@@ -140,6 +141,7 @@ class Process:
         self._world.longest_wait_s = max(self._world.longest_wait_s, now_s - since_s)
         life = part.life
         assert life, "a process that owes reports admits nothing"
+        assert part.state is not OPEN or not part.own.unreported
         if not self.connected:
             self._take_failed()
             return
@@ -256,6 +258,7 @@ class World:
         self.admitted: list[tuple[float, bool]] = []  # when; and whether by Valkey when nobody owed it anything
         self.refused = 0
         self.longest_wait_s = 0.0
+        self.has_waited_in_vain = False
         self._chance = chance
         self.processes: list[Process] = []
         for _ in range(count):
