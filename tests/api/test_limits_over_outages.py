@@ -226,6 +226,9 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         answers = [await speaking.take(KEY, told) for _ in range(5)]
         assert took.seconds < HOLD_S + 1
         assert [isinstance(taken, Verdict) and taken.admitted for taken in answers] == [True] * 3 + [False] * 2
+        another = KeyLease(good_key(10))
+        together = await asyncio.gather(*(speaking.take(bytes(31) + b"1", another) for _ in range(5)))
+        assert sum(isinstance(taken, Verdict) and taken.admitted for taken in together) == 3
         refused = answers[-1]
         assert isinstance(refused, Verdict)
         assert 50 <= refused.reset_s <= 60

@@ -128,7 +128,8 @@ class Process:
         if part.state is AWAY:
             self._take_alone()
             return
-        if part.state is not OPEN:
+        is_held = part.state is not OPEN
+        if is_held:
             if part.hold(now_s) > 0:
                 self._held.append(since_s)
                 return
@@ -142,13 +143,22 @@ class Process:
         life = part.life
         assert life, "a process that owes reports admits nothing"
         assert part.state is not OPEN or not part.own.unreported
+
+        def lost() -> None:
+            if is_held:
+                part.counted(self._world.lease)
+            part.failed()
+            self._take_alone()
+
         if not self.connected:
-            self._take_failed()
+            lost()
             return
         answer = self._world.valkey.take(life, self._world.limit)
         is_settled = self._world.is_settled()
 
         def answered() -> None:
+            if is_held:
+                part.counted(self._world.lease)
             if answer is None:
                 part.refused(life)
                 self.ask()
@@ -157,7 +167,7 @@ class Process:
             part.own.record(KEY_ID, admitted, left, self._world.now_s)
             self._world.count(admitted, now_s, is_settled)
 
-        self._send(answered, self._take_failed)
+        self._send(answered, lost)
 
     def step(self) -> None:
         """Do what is due."""
@@ -233,10 +243,6 @@ class Process:
 
     def _beat_is_over(self) -> None:
         self._beating = False
-
-    def _take_failed(self) -> None:
-        self.part.failed()
-        self._take_alone()
 
     def _take_alone(self) -> None:
         now_s = self._world.now_s

@@ -55,12 +55,17 @@ class SharedLimits:
         process = self.participant
         try:
             while True:
-                if process.state is not OPEN and not await self._all_reported():
+                all_reported = process.state is OPEN or await self._all_reported()
+                if not all_reported:
                     held = process.take_held(lease, call, time.monotonic())
                     if held is not None:
                         return held
                 life = process.life
-                answer = await self._run(scripts.TAKE, scripts.take(key_hash, life, lease, call))
+                try:
+                    answer = await self._run(scripts.TAKE, scripts.take(key_hash, life, lease, call))
+                finally:
+                    if not all_reported and lease is not None:
+                        process.counted(lease)
                 taken = scripts.parse_taken(answer, life)
                 if taken is None:
                     process.refused(life)

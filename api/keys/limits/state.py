@@ -6,7 +6,7 @@ once it has reported its admissions of the last minute. The life is open when al
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from enum import Enum, auto
 from uuid import UUID
@@ -86,6 +86,7 @@ class Participant:
         self._owed: deque[tuple[int, dict[UUID, list[float]]]] = deque()  # batches: number, and times of admissions
         self._batches = 0
         self._held_since: float | None = None
+        self._asked: Counter[UUID] = Counter()  # requests in its share that Valkey is counting now
 
     def failed(self) -> None:
         """A request or a heartbeat was not answered."""
@@ -144,17 +145,24 @@ class Participant:
     def take_held(self, lease: KeyLease | None, call: Call, now_s: float) -> Verdict | Barred | AskPostgres | None:
         """The outcome of a request that has waited in vain; None if it is in this process' share, so Valkey counts it.
 
-        A process that has not reported may have used the whole limit, hence a refusal until the life is a minute old.
+        Once Valkey has, call `counted`. A process that has not reported may have used the whole limit, hence a refusal
+        until the life is a minute old.
         """
         if lease is None:
             return AskPostgres(0, self.life)
         key = lease.key
         if (barred := key.restrictions.bars(call)) is not None:
             return Barred(barred)
-        if self.life and self.own.count(key.credential_id, now_s) < share(key.limit, self.processes):
+        own = self.own.count(key.credential_id, now_s) + self._asked[key.credential_id]
+        if self.life and own < share(key.limit, self.processes):
+            self._asked[key.credential_id] += 1
             return None
         reset_s = max(math.ceil(self._first_minute_ends_at - now_s), 1)
         return Verdict(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
+
+    def counted(self, lease: KeyLease) -> None:
+        """Valkey has answered a request that take_held has left to it, or has failed to."""
+        self._asked -= Counter((lease.key.credential_id,))
 
     def _owe_to(self, life: bytes) -> None:
         """Make batches of what a new life has to be told: all admissions if Valkey's data are new, too."""
