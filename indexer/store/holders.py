@@ -1,8 +1,6 @@
 """Holders in the database. Everything here runs inside a commit of its caller.
 
-A deep page of a long list must not read all rows before it, so long lists are counted in buckets: each begins at a
-holder for which `opens_bucket` (schema.sql) is true. The tables depend on the current holders alone, not on the order
-of changes.
+Long lists of holders are counted in buckets (buckets.sql).
 """
 
 from collections import Counter
@@ -11,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import asyncpg
 import msgspec
 
+from indexer.store.buckets import Buckets
 from shared import sql
 from shared.ledger import AddressNo, AssetNo
 
@@ -52,10 +51,9 @@ class _Holders:
 
     def __init__(self, holder: str, owner_no: str) -> None:
         self._move = _sql.query("move_holders", _HolderChange, holder=holder, owner_no=owner_no)
-        of_assets = {"holder": holder, "held_no": "asset_no", "owner_no": owner_no}
-        of_policies = {"holder": f"policy_{holder}", "held_no": "policy_no", "owner_no": owner_no}
-        self._move_buckets = [_sql.command("move_holder_buckets", **parts) for parts in (of_assets, of_policies)]
-        self._fill_buckets = [_sql.command("fill_holder_buckets", **parts) for parts in (of_assets, of_policies)]
+        of_both = [BUCKETS[holder], BUCKETS[f"policy_{holder}"]]
+        self._move_buckets = [buckets.move(_sql.text("places")) for buckets in of_both]
+        self._fill_buckets = [buckets.fill() for buckets in of_both]
 
     async def move(self, db: asyncpg.Connection, moved: Iterable[tuple[tuple[AssetNo, int], int]]) -> None:
         """Move quantities, each given by asset_no and owner, and count the buckets that holders leave and enter."""
@@ -77,6 +75,27 @@ class _Holders:
             await fill_buckets.run(db)
 
 
+def _buckets(holder: str, held_no: str, owner_no: str) -> Buckets:
+    return Buckets(
+        f"{holder}_bucket",
+        key=held_no,
+        rank="lowest_quantity",
+        tie=f"lowest_{owner_no}",
+        rows=_sql.text("listed", holder=holder, held_no=held_no, owner_no=owner_no),
+        sums={"holders": "count(*)"},
+        lowest="0",
+        lowest_tie="0",
+        highest="'Infinity'",
+    )
+
+
 _sql = sql.beside(__file__)
+BUCKETS = {
+    "holder": _buckets("holder", "asset_no", "address_no"),
+    "policy_holder": _buckets("policy_holder", "policy_no", "address_no"),
+    "account_holder": _buckets("account_holder", "asset_no", "account_no"),
+    "policy_account_holder": _buckets("policy_account_holder", "policy_no", "account_no"),
+}
+"""By the table of the holders in the lists."""
 _ADDRESSES = _Holders("holder", "address_no")
 _ACCOUNTS = _Holders("account_holder", "account_no")

@@ -1,4 +1,4 @@
--- Held quantities and the buckets of long lists: {holder} is the table, {held_no} its column asset_no or policy_no,
+-- Held quantities: {holder} is the table, {held_no} its column asset_no or policy_no,
 -- {owner_no} its column address_no or account_no.
 
 -- name: move_holders
@@ -53,104 +53,13 @@ FROM of_policies m
 WHERE policy_no IN (SELECT policy_no FROM of_policies WHERE opens_bucket({owner_no}))
    OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
 
--- name: move_holder_buckets
--- Runs after move_holders, with the moves that it returns. The count of a bucket changes by one for each holder that
--- leaves or enters it. If that holder opens a bucket, the buckets around it are counted again: a scan of some thousand
--- rows. A list that has become long gets buckets; one that has become short loses them.
-WITH moved AS MATERIALIZED (
-    SELECT {held_no}, {owner_no}, opens_bucket({owner_no}) AS opens, after::numeric AS after,
-           after::numeric - quantity::numeric AS before
-    FROM unnest($1::integer[], $2::integer[], $3::text[], $4::text[]) AS m ({held_no}, {owner_no}, quantity, after)
-), list AS MATERIALIZED (
-    SELECT {held_no},
-           (SELECT count(*) FROM (
-               SELECT FROM {holder} h WHERE h.{held_no} = m.{held_no} AND opens_bucket(h.{owner_no}) LIMIT 4
-           ) first) = 4 AS long,
-           EXISTS (SELECT FROM {holder}_bucket b WHERE b.{held_no} = m.{held_no}) AS counted,
-           opens
-    FROM (SELECT {held_no}, bool_or(opens) AS opens FROM moved GROUP BY {held_no}) m
-), removed AS (
-    DELETE FROM {holder}_bucket b USING moved m JOIN list USING ({held_no})
-    WHERE b.{held_no} = m.{held_no} AND counted
-      AND (NOT long OR m.opens) -- a separate condition, which filters `moved` before it is joined with all buckets
-      AND (NOT long OR (b.lowest_quantity = m.before AND b.lowest_{owner_no} = m.{owner_no}))
-), place AS MATERIALIZED (
-    SELECT {held_no}, place.quantity, m.{owner_no}, m.opens, place.holders
-    FROM moved m
-    JOIN list USING ({held_no})
-    CROSS JOIN LATERAL (VALUES (m.before, -1), (m.after, 1)) AS place (quantity, holders)
-    WHERE long AND counted AND place.quantity > 0
-), opening AS MATERIALIZED (
-    SELECT {held_no}, opened.quantity, opened.{owner_no}
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT h.quantity, h.{owner_no} FROM {holder} h
-        WHERE h.{held_no} = place.{held_no} AND opens_bucket(h.{owner_no})
-          AND (h.quantity, h.{owner_no}) <= (place.quantity, place.{owner_no})
-        ORDER BY h.quantity DESC, h.{owner_no} DESC
-        LIMIT 2
-    ) opened
-    WHERE opens
-    UNION
-    SELECT {held_no}, h.quantity, h.{owner_no}
-    FROM list JOIN {holder} h USING ({held_no})
-    WHERE long AND NOT counted AND opens_bucket(h.{owner_no})
-    UNION
-    SELECT {held_no}, 0, 0 FROM list WHERE long AND (opens OR NOT counted)
-), counted AS (
-    UPDATE {holder}_bucket b SET holders = b.holders + moved.holders
-    FROM (
-        SELECT place.{held_no}, coalesce(opened.quantity, 0) AS quantity, coalesce(opened.{owner_no}, 0) AS {owner_no},
-               sum(place.holders) AS holders
-        FROM place
-        LEFT JOIN LATERAL (
-            SELECT h.quantity, h.{owner_no} FROM {holder} h
-            WHERE h.{held_no} = place.{held_no} AND opens_bucket(h.{owner_no})
-              AND (h.quantity, h.{owner_no}) <= (place.quantity, place.{owner_no})
-            ORDER BY h.quantity DESC, h.{owner_no} DESC
-            LIMIT 1
-        ) opened ON true
-        WHERE NOT opens
-        GROUP BY 1, 2, 3
-    ) moved
-    WHERE b.{held_no} = moved.{held_no} AND b.lowest_quantity = moved.quantity AND b.lowest_{owner_no} = moved.{owner_no}
-      AND moved.holders <> 0
-      AND (moved.{held_no}, moved.quantity, moved.{owner_no}) NOT IN (SELECT {held_no}, quantity, {owner_no} FROM opening)
-)
-INSERT INTO {holder}_bucket ({held_no}, lowest_quantity, lowest_{owner_no}, holders)
-SELECT {held_no}, opening.quantity, opening.{owner_no}, (
-    SELECT count(*) FROM {holder} h
-    WHERE h.{held_no} = opening.{held_no} AND (h.quantity, h.{owner_no}) >= (opening.quantity, opening.{owner_no})
-      AND (h.quantity, h.{owner_no}) < (coalesce(next.quantity, 'Infinity'), coalesce(next.{owner_no}, 0))
-)
-FROM opening
-LEFT JOIN LATERAL (
-    SELECT h.quantity, h.{owner_no} FROM {holder} h
-    WHERE h.{held_no} = opening.{held_no} AND opens_bucket(h.{owner_no})
-      AND (h.quantity, h.{owner_no}) > (opening.quantity, opening.{owner_no})
-    ORDER BY h.quantity, h.{owner_no}
-    LIMIT 1
-) next ON true
-ON CONFLICT ({held_no}, lowest_quantity, lowest_{owner_no}) DO UPDATE SET holders = excluded.holders
+-- name: listed
+-- The rows of all lists of holders.
+SELECT {held_no} AS list_no, quantity AS rank, {owner_no} AS tie, opens_bucket({owner_no}) AS opens FROM {holder}
 
--- name: fill_holder_buckets
--- Count the buckets of all lists at once.
-WITH list AS (
-    SELECT {held_no} FROM {holder} WHERE opens_bucket({owner_no}) GROUP BY {held_no} HAVING count(*) >= 4
-), numbered AS (
-    SELECT {held_no}, quantity, {owner_no},
-           row_number() OVER (PARTITION BY {held_no} ORDER BY quantity, {owner_no}) AS place
-    FROM {holder} JOIN list USING ({held_no})
-), opening AS (
-    SELECT {held_no}, quantity, {owner_no}, place FROM numbered WHERE opens_bucket({owner_no})
-    UNION ALL
-    SELECT {held_no}, 0, 0, 1 FROM list
-), ending AS (
-    SELECT {held_no}, max(place) + 1 AS place FROM numbered GROUP BY {held_no}
-)
-INSERT INTO {holder}_bucket ({held_no}, lowest_quantity, lowest_{owner_no}, holders)
-SELECT {held_no}, quantity, {owner_no},
-       coalesce(lead(opening.place) OVER in_order, ending.place) - opening.place
-FROM opening JOIN ending USING ({held_no})
-WINDOW in_order AS (PARTITION BY {held_no} ORDER BY quantity, {owner_no})
-
+-- name: places
+-- The places in lists that holders have left or entered: the moves that move_holders returns.
+SELECT list_no, place.quantity AS rank, owner_no AS tie, opens_bucket(owner_no) AS opens, holders
+FROM unnest($1::integer[], $2::integer[], $3::text[], $4::text[]) AS m (list_no, owner_no, quantity, after)
+CROSS JOIN LATERAL (VALUES (after::numeric - m.quantity::numeric, -1), (after::numeric, 1)) AS place (quantity, holders)
+WHERE place.quantity > 0

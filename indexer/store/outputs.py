@@ -1,10 +1,8 @@
 """Unspent outputs in the database, and the spenders of the others. Everything here runs inside a commit of
 its caller.
 
-A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. For long
-lists, `utxo_asset` and `account_utxo_asset` also have a row for each asset of an output. Short lists are read row by
-row, which is cheaper than maintaining buckets. The tables depend on the current outputs alone, not on the order of
-changes.
+Long lists are counted in buckets (buckets.sql). For these, `utxo_asset` and `account_utxo_asset` also have a row for
+each asset of an output. Short lists are read row by row, which is cheaper than maintaining buckets.
 """
 
 from collections import defaultdict
@@ -16,6 +14,7 @@ import msgspec
 
 from indexer.rows.outputs import UtxoRow, unpack_spenders, utxo_row
 from indexer.rows.resolver import PlacedOutput, resolve_outputs
+from indexer.store.buckets import Buckets
 from shared import packed, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
@@ -29,7 +28,7 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
     rows = [*removed, *added]
     if rows:
         counted = await _counted_lists.all(db, list(_ADDRESSES.of(rows)), list(_ACCOUNTS.of(rows)))
-        # A list is long if at least four of its outputs open a bucket, so only such an output makes it long or short.
+        # Only an output that opens a bucket makes a list long or short.
         opening = [row for row in rows if opens(row.tx_id, row.output_index)]
         for lists in (_ADDRESSES, _ACCOUNTS):
             long = {row.owner for row in counted if row.owner_column == lists.owner_column} | lists.of(opening)
@@ -108,10 +107,13 @@ class _Lists:
     def __init__(self, owner_column: str, utxo_bucket: str, utxo_asset: str) -> None:
         self.owner_column, self._utxo_bucket = owner_column, utxo_bucket
         self._owner_of: Callable[[UtxoRow], int | None] = attrgetter(owner_column)
+        buckets = BUCKETS[utxo_bucket]
         of_buckets = {"owner_no": owner_column, "utxo_bucket": utxo_bucket}
-        self._move_assets = _sql.command("move_assets", **of_buckets, utxo_asset=utxo_asset)
-        self._move_buckets = _sql.command("move_buckets", **of_buckets)
-        self._fill_buckets = _sql.command("fill_buckets", **of_buckets)
+        self._move_assets = _sql.command(
+            "move_assets", **of_buckets, utxo_asset=utxo_asset, is_long=buckets.is_long("owner")
+        )
+        self._move_buckets = buckets.move(_sql.text("places"))
+        self._fill_buckets = buckets.fill()
         self._fill_assets = _sql.command("fill_assets", **of_buckets, utxo_asset=utxo_asset)
 
     def of(self, rows: Sequence[UtxoRow]) -> set[int]:
@@ -152,6 +154,20 @@ class _Lists:
         await self._fill_assets.run(db)
 
 
+def _buckets(table: str, owner_column: str) -> Buckets:
+    return Buckets(
+        table,
+        key=owner_column,
+        rank="lowest_tx_id",
+        tie="lowest_output_index",
+        rows=_sql.text("listed", owner_no=owner_column),
+        sums={"outputs": "count(*)", "lovelace": "coalesce(sum(r.lovelace), 0)"},
+        lowest=str(-(1 << 63)),
+        lowest_tie="0",
+        highest=str((1 << 63) - 1),
+    )
+
+
 def opens(tx_id: TxId, index: int) -> bool:
     """Whether an output begins a bucket in the lists that it is in: the function opens_outputs of the schema."""
     return ((tx_id * 31 + index) & 0x7FFFFFFF) * 2_654_435_761 >> 16 & 1023 == 0
@@ -190,5 +206,10 @@ join_spenders = _sql.command("join_spenders")
 _transactions_after = _sql.query("transactions_after", _Transaction)
 _spenders_of = _sql.query("spenders_of", _Spenders)
 _genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
+BUCKETS = {
+    "utxo_bucket": _buckets("utxo_bucket", "address_no"),
+    "account_utxo_bucket": _buckets("account_utxo_bucket", "stake_no"),
+}
+"""By their table."""
 _ADDRESSES = _Lists("address_no", "utxo_bucket", "utxo_asset")
 _ACCOUNTS = _Lists("stake_no", "account_utxo_bucket", "account_utxo_asset")

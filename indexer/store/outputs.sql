@@ -1,5 +1,6 @@
 -- Unspent outputs, and the lists of them by address and by account. {owner_no} is address_no or stake_no, {utxo_bucket} and
--- {utxo_asset} are the tables of long lists: those of that name, or account_utxo_bucket and account_utxo_asset.
+-- {utxo_asset} are the tables of long lists: those of that name, or account_utxo_bucket and account_utxo_asset. Whether a list is
+-- long is told by its buckets (buckets.sql).
 
 -- name: remove
 -- Outputs by address_no, tx_id and output_index.
@@ -38,13 +39,9 @@ SELECT 'stake_no', owner FROM unnest($2::integer[]) AS list (owner)
 WHERE EXISTS (SELECT FROM account_utxo_bucket b WHERE b.stake_no = owner)
 
 -- name: move_assets
--- Runs before move_buckets, for the lists of owners $1. $2 to $6 are the assets of outputs that are added ($6) or removed.
+-- Runs before buckets move, for the lists of owners $1. $2 to $6 are the assets of outputs that are added ($6) or removed.
 WITH list AS MATERIALIZED (
-    SELECT owner,
-           (SELECT count(*) FROM (
-               SELECT FROM utxo u WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index) LIMIT 4
-           ) first) = 4 AS long,
-           EXISTS (SELECT FROM {utxo_bucket} b WHERE b.{owner_no} = owner) AS counted
+    SELECT owner, {is_long} AS long, EXISTS (SELECT FROM {utxo_bucket} b WHERE b.{owner_no} = owner) AS counted
     FROM unnest($1::integer[]) AS list (owner)
 ), moved AS MATERIALIZED (
     SELECT moved.* FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::integer[], $6::boolean[])
@@ -64,82 +61,16 @@ SELECT owner, asset_no, u.tx_id, u.output_index
 FROM list JOIN utxo u ON u.{owner_no} = owner CROSS JOIN unnest(u.asset_nos) AS asset_no
 WHERE long AND NOT counted
 
--- name: move_buckets
--- The outputs that are added to the lists of owners $1 ($4 is 1) or removed (-1). If an output opens a bucket, the
--- buckets around it are counted again: a scan of some thousand rows. A list that has become long gets buckets; one that
--- has become short loses them.
-WITH moved AS MATERIALIZED (
-    SELECT *, opens_outputs(tx_id, output_index) AS opens
-    FROM unnest($1::integer[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[])
-        AS moved (owner, tx_id, output_index, outputs, lovelace)
-), list AS MATERIALIZED (
-    SELECT owner,
-           (SELECT count(*) FROM (
-               SELECT FROM utxo u WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index) LIMIT 4
-           ) first) = 4 AS long,
-           EXISTS (SELECT FROM {utxo_bucket} b WHERE b.{owner_no} = owner) AS counted,
-           opens
-    FROM (SELECT owner, bool_or(opens) AS opens FROM moved GROUP BY owner) touched
-), removed AS (
-    DELETE FROM {utxo_bucket} b USING moved m JOIN list USING (owner)
-    WHERE b.{owner_no} = m.owner AND counted
-      AND (NOT long OR m.opens) -- a separate condition, which filters `moved` before it is joined with all buckets
-      AND (NOT long OR (m.outputs < 0 AND b.lowest_tx_id = m.tx_id AND b.lowest_output_index = m.output_index))
-), opening AS MATERIALIZED (
-    SELECT owner, opened.tx_id, opened.output_index
-    FROM moved
-    JOIN list USING (owner)
-    CROSS JOIN LATERAL (
-        SELECT u.tx_id, u.output_index FROM utxo u
-        WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index)
-          AND (u.tx_id, u.output_index) <= (moved.tx_id, moved.output_index)
-        ORDER BY u.tx_id DESC, u.output_index DESC
-        LIMIT 2
-    ) opened
-    WHERE long AND counted AND moved.opens
-    UNION
-    SELECT owner, u.tx_id, u.output_index
-    FROM list JOIN utxo u ON u.{owner_no} = owner
-    WHERE long AND NOT counted AND opens_outputs(u.tx_id, u.output_index)
-    UNION
-    SELECT owner, -9223372036854775808, 0 FROM list WHERE long AND (opens OR NOT counted)
-), counted AS (
-    UPDATE {utxo_bucket} b SET outputs = b.outputs + added.outputs, lovelace = b.lovelace + added.lovelace
-    FROM (
-        SELECT owner, coalesce(opened.tx_id, -9223372036854775808) AS tx_id,
-               coalesce(opened.output_index, 0) AS output_index,
-               sum(moved.outputs)::integer AS outputs, sum(moved.lovelace)::bigint AS lovelace
-        FROM moved
-        JOIN list USING (owner)
-        LEFT JOIN LATERAL (
-            SELECT u.tx_id, u.output_index FROM utxo u
-            WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index)
-              AND (u.tx_id, u.output_index) <= (moved.tx_id, moved.output_index)
-            ORDER BY u.tx_id DESC, u.output_index DESC
-            LIMIT 1
-        ) opened ON true
-        WHERE long AND list.counted
-        GROUP BY 1, 2, 3
-    ) added
-    WHERE b.{owner_no} = added.owner AND b.lowest_tx_id = added.tx_id AND b.lowest_output_index = added.output_index
-      AND (added.owner, added.tx_id, added.output_index) NOT IN (SELECT owner, tx_id, output_index FROM opening)
-)
-INSERT INTO {utxo_bucket} ({owner_no}, lowest_tx_id, lowest_output_index, outputs, lovelace)
-SELECT owner, opening.tx_id, opening.output_index, inside.outputs, inside.lovelace
-FROM opening
-LEFT JOIN LATERAL (
-    SELECT u.tx_id, u.output_index FROM utxo u
-    WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index)
-      AND (u.tx_id, u.output_index) > (opening.tx_id, opening.output_index)
-    ORDER BY u.tx_id, u.output_index
-    LIMIT 1
-) next ON true
-CROSS JOIN LATERAL (
-    SELECT count(*) AS outputs, coalesce(sum(u.lovelace), 0)::bigint AS lovelace FROM utxo u
-    WHERE u.{owner_no} = owner AND (u.tx_id, u.output_index) >= (opening.tx_id, opening.output_index)
-      AND (u.tx_id, u.output_index) < (coalesce(next.tx_id, 9223372036854775807), coalesce(next.output_index, 0))
-) inside
-ON CONFLICT ({owner_no}, lowest_tx_id, lowest_output_index) DO UPDATE SET outputs = excluded.outputs, lovelace = excluded.lovelace
+-- name: listed
+-- The rows of all lists of unspent outputs.
+SELECT {owner_no} AS list_no, tx_id AS rank, output_index AS tie, opens_outputs(tx_id, output_index) AS opens, lovelace
+FROM utxo WHERE {owner_no} IS NOT NULL
+
+-- name: places
+-- The outputs that are added to the lists of owners $1 ($4 is 1) or removed (-1).
+SELECT list_no, rank, tie, opens_outputs(rank, tie) AS opens, outputs, lovelace
+FROM unnest($1::integer[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[])
+    AS moved (list_no, rank, tie, outputs, lovelace)
 
 -- name: join_spenders
 INSERT INTO spender (slot_no, entries)
@@ -159,29 +90,8 @@ SELECT g.tx_id, g.lovelace, a.address_no, a.stake_no
 FROM genesis_output g JOIN address a ON a.raw = g.address
 WHERE NOT EXISTS (SELECT FROM spender_entry s WHERE s.slot_no = g.tx_id >> 16 AND s.tx_id = g.tx_id)
 
--- name: fill_buckets
--- Count the buckets of all lists at once.
-INSERT INTO {utxo_bucket} ({owner_no}, lowest_tx_id, lowest_output_index, outputs, lovelace)
-WITH list AS (
-    SELECT {owner_no} FROM utxo WHERE {owner_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
-    GROUP BY {owner_no} HAVING count(*) >= 4
-), numbered AS (
-    SELECT {owner_no}, tx_id, output_index, lovelace,
-           count(*) FILTER (WHERE opens_outputs(tx_id, output_index))
-               OVER (PARTITION BY {owner_no} ORDER BY tx_id, output_index) AS bucket
-    FROM utxo JOIN list USING ({owner_no})
-), inside AS (
-    SELECT {owner_no}, bucket, count(*) AS outputs, sum(lovelace)::bigint AS lovelace FROM numbered GROUP BY {owner_no}, bucket
-), opening AS (
-    SELECT {owner_no}, tx_id, output_index, bucket FROM numbered WHERE opens_outputs(tx_id, output_index)
-    UNION ALL
-    SELECT {owner_no}, -9223372036854775808, 0, 0 FROM list
-)
-SELECT {owner_no}, tx_id, output_index, coalesce(outputs, 0), coalesce(lovelace, 0)
-FROM opening LEFT JOIN inside USING ({owner_no}, bucket)
-
 -- name: fill_assets
--- Runs after fill_buckets.
+-- Runs after the buckets are filled.
 INSERT INTO {utxo_asset} ({owner_no}, asset_no, tx_id, output_index)
 SELECT {owner_no}, asset_no, tx_id, output_index
 FROM utxo CROSS JOIN unnest(asset_nos) AS asset_no

@@ -1,7 +1,6 @@
 """Supplies of assets in the database. Everything here runs inside a commit of its caller.
 
-Deep pages of a policy's assets are found by buckets, like those of holders (docs/decisions/0009): each begins at an
-asset whose number opens one.
+Long lists of a policy's assets are counted in buckets (buckets.sql).
 """
 
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ import asyncpg
 import msgspec
 
 from indexer.rows.histories import SupplyChange
+from indexer.store.buckets import Buckets
 from shared import sql
 from shared.ledger import AssetNo, TxId
 
@@ -62,6 +62,18 @@ _UNCHANGED = SupplyChange()
 _sql = sql.beside(__file__)
 _move_supplies = _sql.command("move_supplies")
 _undo_supplies = _sql.query("undo_supplies", _Changed)
-_move_asset_buckets = _sql.command("move_asset_buckets")
+BUCKETS = Buckets(
+    "asset_bucket",
+    key="policy_no",
+    rank="rank",
+    tie="name",
+    rows=_sql.text("listed"),
+    sums={"assets": "count(*)"},
+    lowest="'-Infinity'",
+    lowest_tie="''",
+    highest="'Infinity'",
+    sparse=True,
+)
+_move_asset_buckets = BUCKETS.move(_sql.text("places"))
 _count_assets = _sql.command("count_assets")
-_fill_asset_buckets = _sql.command("fill_asset_buckets")
+_fill_asset_buckets = BUCKETS.fill()

@@ -188,43 +188,22 @@ WHERE indexed.says IS DISTINCT FROM recomputed.says
 ORDER BY tx_id, output_index
 LIMIT $1
 
--- name: check_utxo_bucket
--- Of the lists of unspent outputs by address or by account: {owner_no} is address_no or stake_no, {bucket} the table.
-WITH list AS (
-    SELECT {owner_no} FROM utxo WHERE {owner_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
-    GROUP BY {owner_no} HAVING count(*) >= 4
-), numbered AS (
-    SELECT {owner_no}, tx_id, output_index, lovelace, opens_outputs(tx_id, output_index) AS opens,
-           count(*) FILTER (WHERE opens_outputs(tx_id, output_index))
-               OVER (PARTITION BY {owner_no} ORDER BY tx_id, output_index) AS bucket
-    FROM utxo JOIN list USING ({owner_no})
-), inside AS (
-    SELECT {owner_no}, bucket, count(*) AS outputs, sum(lovelace) AS lovelace FROM numbered GROUP BY {owner_no}, bucket
-), counted AS (
-    SELECT {owner_no}, lowest_tx_id, lowest_output_index, coalesce(outputs, 0) AS outputs, coalesce(lovelace, 0) AS lovelace
-    FROM (
-        SELECT {owner_no}, tx_id AS lowest_tx_id, output_index AS lowest_output_index, bucket FROM numbered WHERE opens
-        UNION ALL
-        SELECT {owner_no}, -9223372036854775808, 0, 0 FROM list
-    ) opening
-    LEFT JOIN inside USING ({owner_no}, bucket)
-)
-SELECT format('{bucket} of {owner_no} %s from tx_id %s, output_index %s', {owner_no}, lowest_tx_id, lowest_output_index) AS what,
-       NULL::bytea AS address, b.outputs || ' outputs with ' || b.lovelace AS indexed,
-       counted.outputs || ' outputs with ' || counted.lovelace AS recomputed
-FROM {bucket} b FULL JOIN counted USING ({owner_no}, lowest_tx_id, lowest_output_index)
-WHERE (b.outputs, b.lovelace) IS DISTINCT FROM (counted.outputs, counted.lovelace)
-ORDER BY {owner_no}, lowest_tx_id, lowest_output_index
+-- name: check_buckets
+-- Of the buckets of long lists (store/buckets.sql), as they are in their table and as they should be. Sparse ones may lack
+-- the row of a bucket while nothing is in it.
+SELECT {place} AS what, NULL::bytea AS address, {b_says} AS indexed, {counted_says} AS recomputed
+FROM {bucket} b FULL JOIN ({counted}) counted USING ({key}, {rank}, {tie})
+WHERE ({b_sums}) IS DISTINCT FROM ({counted_sums})
+ORDER BY {key}, {rank}, {tie}
 LIMIT $1
 
 -- name: check_utxo_asset
--- Of the same lists: {asset} is the table of the assets of long ones.
+-- Of the same lists, where they are of outputs: {asset} is the table of the assets of long ones, which the CTE selects.
 WITH list AS (
-    SELECT {owner_no} FROM utxo WHERE {owner_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
-    GROUP BY {owner_no} HAVING count(*) >= 4
+    {long_lists}
 ), held AS (
     SELECT {owner_no}, asset_no, tx_id, output_index, true AS found
-    FROM utxo JOIN list USING ({owner_no}) CROSS JOIN unnest(asset_nos) AS asset_no
+    FROM utxo JOIN list ON list_no = {owner_no} CROSS JOIN unnest(asset_nos) AS asset_no
 )
 SELECT format('{asset} of {owner_no} %s, asset_no %s, output %s of tx_id %s', {owner_no}, asset_no, output_index, tx_id) AS what,
        NULL::bytea AS address, CASE WHEN a.found THEN 'a row' END AS indexed,
@@ -310,34 +289,6 @@ WHERE h.quantity IS DISTINCT FROM r.quantity
 ORDER BY policy_no, address_no
 LIMIT $1
 
--- name: check_asset_bucket
--- The first bucket of a list may lack its row while no asset is in it.
-WITH list AS (
-    SELECT policy_no FROM asset WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_no) GROUP BY policy_no HAVING count(*) >= 4
-), numbered AS (
-    SELECT policy_no, -supply AS rank, name, opens_bucket(asset_no) AS opens, count(*) FILTER (WHERE opens_bucket(asset_no)) OVER (
-        PARTITION BY policy_no ORDER BY -supply, name
-    ) AS bucket
-    FROM asset JOIN list USING (policy_no)
-    WHERE first_tx_id IS NOT NULL
-), counted AS (
-    SELECT policy_no, rank, name, coalesce(assets, 0) AS assets
-    FROM (
-        SELECT policy_no, rank, name, bucket FROM numbered WHERE opens
-        UNION ALL
-        SELECT policy_no, '-Infinity', '', 0 FROM list
-    ) opening
-    LEFT JOIN (
-        SELECT policy_no, bucket, count(*)::integer AS assets FROM numbered GROUP BY policy_no, bucket
-    ) inside USING (policy_no, bucket)
-)
-SELECT format('asset_bucket of policy_no %s from supply %s, name %s', policy_no, -rank, encode(name, 'hex')) AS what,
-       NULL::bytea AS address, b.assets::text AS indexed, counted.assets::text AS recomputed
-FROM asset_bucket b FULL JOIN counted USING (policy_no, rank, name)
-WHERE coalesce(b.assets, 0) IS DISTINCT FROM counted.assets
-ORDER BY policy_no, rank, name
-LIMIT $1
-
 -- name: check_account_holder
 SELECT 'asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no)
            || format(' held by account_no %s', account_no) AS what,
@@ -371,34 +322,6 @@ LEFT JOIN stake ON stake.stake_no = account_no
 LEFT JOIN address ON address.address_no = -account_no
 WHERE h.quantity IS DISTINCT FROM r.quantity
 ORDER BY policy_no, account_no
-LIMIT $1
-
--- name: check_holder_bucket
--- Of {holder}, by {held_no} of the asset or policy and {owner_no} of the address or account.
-WITH list AS (
-    SELECT {held_no} FROM {holder} WHERE opens_bucket({owner_no}) GROUP BY {held_no} HAVING count(*) >= 4
-), numbered AS (
-    SELECT {held_no}, quantity, {owner_no}, count(*) FILTER (WHERE opens_bucket({owner_no})) OVER (
-        PARTITION BY {held_no} ORDER BY quantity, {owner_no}
-    ) AS bucket
-    FROM {holder} JOIN list USING ({held_no})
-), counted AS (
-    SELECT {held_no}, lowest_quantity, lowest_{owner_no}, coalesce(holders, 0) AS holders
-    FROM (
-        SELECT {held_no}, quantity AS lowest_quantity, {owner_no} AS lowest_{owner_no}, bucket
-        FROM numbered WHERE opens_bucket({owner_no})
-        UNION ALL
-        SELECT {held_no}, 0, 0, 0 FROM list
-    ) opening
-    LEFT JOIN (
-        SELECT {held_no}, bucket, count(*)::integer AS holders FROM numbered GROUP BY {held_no}, bucket
-    ) inside USING ({held_no}, bucket)
-)
-SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {owner_no} %s', {held_no}, lowest_quantity, lowest_{owner_no}) AS what,
-       NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
-FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{owner_no})
-WHERE b.holders IS DISTINCT FROM counted.holders
-ORDER BY {held_no}, lowest_quantity, lowest_{owner_no}
 LIMIT $1
 
 -- name: check_stake
