@@ -18,14 +18,15 @@ from shared.network import NETWORKS, Network
 
 log = structlog.get_logger()
 
-VERSION = 11
-"""The schema version of this program. The step to a version after 7 is a file `shared/migrations/NNNN_*.sql`."""
-
 _OLDEST_VERSION, _OLDEST_CHAINS = 7, 8
 """The oldest versions whose partner data and whose chains are migrated. Older chains are created anew, empty."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"
+
+VERSION = max(int(path.name[:4]) for path in _MIGRATIONS.glob("*.sql"))
+"""The schema version of this program, which the last migration leads to."""
+
 _LOCK = 0x4C454447_53434845
 _PATIENCE_S, _MOST_LOOKS = 3, 3
 """How long `migrate` waits before it logs the sessions with open commits, and after how many waits it ends them."""
