@@ -64,11 +64,24 @@ async def _rebuild(db: asyncpg.Connection, table: str, fill: Fill) -> None:
 _sql = sql.beside(__file__)
 _complete_step = _sql.command("complete_step")
 _go_live = _sql.command("go_live")
+
+
+def _history(history: str, owner_no: str, entries: str, entry: str, staged: str = "") -> tuple[str, Fill]:
+    """The step that numbers the staged entries of a history."""
+    parts = {"history": history, "owner_no": owner_no, "entries": entries, "entry": entry}
+    return history, _sql.command("number_history", **parts, staged=staged or f"{history}_staged").run
+
+
+_TXS_OF_ACCOUNTS = """(
+    SELECT DISTINCT stake_no, tx_id FROM address_tx_staged JOIN address USING (address_no) WHERE stake_no IS NOT NULL
+)"""
+_QUANTITY = r"CASE WHEN large IS NULL THEN '\x0000' || int8send(quantity) ELSE quantity_bytes(large) END"
 _STEPS: tuple[tuple[str, Fill], ...] = (
-    ("account_tx", _sql.command("number_account_txs").run),  # from address_tx_staged, which the next step empties
-    ("address_tx", _sql.command("number_address_txs").run),
-    ("asset_tx", _sql.command("number_asset_txs").run),
-    ("account_withdrawal", _sql.command("number_withdrawals").run),
+    # From address_tx_staged, which the next step empties.
+    _history("account_tx", "stake_no", "tx_ids", "int8send(tx_id)", _TXS_OF_ACCOUNTS),
+    _history("address_tx", "address_no", "tx_ids", "int8send(tx_id)"),
+    _history("asset_tx", "asset_no", "entries", f"int8send(tx_id) || {_QUANTITY}"),
+    _history("account_withdrawal", "stake_no", "entries", r"int8send(tx_id) || '\x0000' || int8send(lovelace)"),
     ("mint", _sql.command("number_mints").run),
     ("asset", _sql.command("sum_assets").run),
     ("holder", _sql.command("add_up_holders").run),

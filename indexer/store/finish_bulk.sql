@@ -1,51 +1,14 @@
 -- From bulk to live: histories that were staged without indexes are sorted, numbered and indexed, once, and amounts added up.
 
--- name: number_address_txs
-INSERT INTO address_tx (address_no, chunk, tx_ids)
-SELECT address_no, chunk, string_agg(int8send(tx_id), '' ORDER BY tx_id)
+-- name: number_history
+-- A history from what is staged: chunks of 64 entries.
+INSERT INTO {history} ({owner_no}, chunk, {entries})
+SELECT {owner_no}, chunk, string_agg({entry}, '' ORDER BY tx_id)
 FROM (
-    SELECT address_no, (row_number() OVER (PARTITION BY address_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id
-    FROM address_tx_staged
+    SELECT *, (row_number() OVER (PARTITION BY {owner_no} ORDER BY tx_id) - 1) >> 6 AS chunk FROM {staged} staged
 ) numbered
-GROUP BY address_no, chunk
-ORDER BY address_no, chunk
-
--- name: number_account_txs
-INSERT INTO account_tx (stake_no, chunk, tx_ids)
-SELECT stake_no, chunk, string_agg(int8send(tx_id), '' ORDER BY tx_id)
-FROM (
-    SELECT stake_no, (row_number() OVER (PARTITION BY stake_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id
-    FROM (
-        SELECT DISTINCT stake_no, tx_id
-        FROM address_tx_staged JOIN address USING (address_no)
-        WHERE stake_no IS NOT NULL
-    ) of_accounts
-) numbered
-GROUP BY stake_no, chunk
-ORDER BY stake_no, chunk
-
--- name: number_withdrawals
-INSERT INTO account_withdrawal (stake_no, chunk, entries)
-SELECT stake_no, chunk, string_agg(int8send(tx_id) || '\x0000' || int8send(lovelace), '' ORDER BY tx_id)
-FROM (
-    SELECT stake_no, (row_number() OVER (PARTITION BY stake_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id, lovelace
-    FROM account_withdrawal_staged
-) numbered
-GROUP BY stake_no, chunk
-ORDER BY stake_no, chunk
-
--- name: number_asset_txs
-INSERT INTO asset_tx (asset_no, chunk, entries)
-SELECT asset_no, chunk, string_agg(
-    int8send(tx_id) || CASE WHEN large IS NULL THEN '\x0000' || int8send(quantity) ELSE quantity_bytes(large) END, ''
-    ORDER BY tx_id
-)
-FROM (
-    SELECT asset_no, (row_number() OVER (PARTITION BY asset_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id, quantity, large
-    FROM asset_tx_staged
-) numbered
-GROUP BY asset_no, chunk
-ORDER BY asset_no, chunk
+GROUP BY {owner_no}, chunk
+ORDER BY {owner_no}, chunk
 
 -- name: number_mints
 INSERT INTO mint (asset_no, seq, tx_id, quantity, large, named)
