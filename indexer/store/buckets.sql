@@ -1,20 +1,22 @@
 -- Long lists, counted in buckets.
 --
 -- A page at offset 400,000 must not read the 400,000 rows before it. So some rows of a list, about one in 1,024, open a
--- bucket, which reaches to the next such row, and the table of buckets has a row for each with what is in it. A page skips
--- whole buckets, then reads some thousand rows. For example, the holders of an asset by quantity, of whom * open a bucket:
+-- bucket, which reaches to the next such row, and the table of buckets has a row for each with what is in it. A page
+-- skips whole buckets, then reads some thousand rows. For example, the holders of an asset by quantity, of whom * open
+-- a bucket:
 --
 --     quantity   2  3  5*  5  8  9*  12        buckets from   0 (the beginning)   5*   9*
 --                                              holders                        2    3    2
 --
--- A row opens a bucket or not for ever, by its number, so the buckets depend on the rows of the list alone, not on the order
--- of changes: a rollback leaves those that it found. A row that comes or goes changes one count, unless it opens a bucket:
--- then the buckets around it are counted again. A list has buckets while at least {long} of its rows open one.
+-- A row opens a bucket or not for ever, by its number, so the buckets depend on the rows of the list alone, not on the
+-- order of changes: a rollback leaves those that it found. A row that comes or goes changes one count, unless it opens
+-- a bucket: then the buckets around it are counted again. A list has buckets while at least {long} of its rows open
+-- one.
 --
--- {rows} selects the rows of all lists of a kind: list_no, rank and tie, by which a list is sorted, `opens`, and what the sums
--- need. {table} has the buckets, {key}, {rank} and {tie} are its columns, {columns} what it counts and sums. {lowest} and
--- {lowest_tie} begin the first bucket; no rank is beyond {highest}. {places} selects the places in lists that rows have left
--- or entered: list_no, rank, tie, opens, and the changes of {columns}, below 0 where a row left.
+-- {rows} selects the rows of all lists of a kind: list_no, rank and tie, by which a list is sorted, `opens`, and what
+-- the sums need. {table} has the buckets, {key}, {rank} and {tie} are its columns, {columns} what it counts and sums.
+-- {lowest} and {lowest_tie} begin the first bucket; no rank is beyond {highest}. {places} selects the places in lists
+-- that rows have left or entered: list_no, rank, tie, opens, and the changes of {columns}, below 0 where a row left.
 
 -- name: is_long
 (SELECT count(*) FROM (SELECT FROM ({rows}) r WHERE r.list_no = {list_no} AND r.opens LIMIT {long}) opening) = {long}
@@ -66,7 +68,8 @@ WITH place AS MATERIALIZED (
         WHERE long AND counted AND NOT place.opens
         GROUP BY 1, 2, 3
     ) moved
-    WHERE ({columns}) IS DISTINCT FROM ({nothing}) AND (list_no, rank, tie) NOT IN (SELECT list_no, rank, tie FROM opening)
+    WHERE ({columns}) IS DISTINCT FROM ({nothing})
+      AND (list_no, rank, tie) NOT IN (SELECT list_no, rank, tie FROM opening)
     ON CONFLICT ({key}, {rank}, {tie}) DO UPDATE SET {add}
 )
 INSERT INTO {table} ({key}, {rank}, {tie}, {columns})
@@ -90,7 +93,8 @@ ON CONFLICT ({key}, {rank}, {tie}) DO UPDATE SET {replace}
 WITH list AS (
     {long_lists}
 ), numbered AS (
-    SELECT r.*, count(*) FILTER (WHERE opens) OVER (PARTITION BY list_no ORDER BY rank, tie ROWS UNBOUNDED PRECEDING) AS bucket
+    SELECT r.*, count(*) FILTER (WHERE opens)
+               OVER (PARTITION BY list_no ORDER BY rank, tie ROWS UNBOUNDED PRECEDING) AS bucket
     FROM ({rows}) r JOIN list USING (list_no)
 ), inside AS (
     SELECT list_no, bucket, {sums} FROM numbered r GROUP BY list_no, bucket

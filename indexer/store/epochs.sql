@@ -19,8 +19,8 @@ INSERT INTO pool_epoch (pool_no, epoch_no, active_stake)
 SELECT pool_no, $1 + 1, lovelace FROM balances WHERE lovelace > 0
 
 -- name: reap
--- Reap every pool that retires in epoch $1, unless the retirement was cancelled or moved, and empty its list of delegators.
--- POOLREAP, Shelley ledger specification.
+-- Reap every pool that retires in epoch $1, unless the retirement was cancelled or moved, and empty its list of
+-- delegators. POOLREAP, Shelley ledger specification.
 WITH reaped AS (
     INSERT INTO pool_reaping (pool_no, epoch_no)
     SELECT r.pool_no, r.epoch_no
@@ -120,9 +120,10 @@ SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY pool_no, b
 INSERT INTO live_stake (lovelace) SELECT coalesce(sum(lovelace), 0) FROM delegator_bucket
 
 -- name: undo
--- Before the blocks from slot $1 and tx_id $2 on are deleted: take those of the new tip's epoch, $3, out of its sums, and
--- those of this epoch and the next one out of their pools' counts. $4 and $5 are the first slots of the two epochs after
--- it, and $6 is the lovelace of the outputs in the undone blocks of epoch $3. Rows of later epochs are deleted with the blocks.
+-- Before the blocks from slot $1 and tx_id $2 on are deleted: take those of the new tip's epoch, $3, out of its sums,
+-- and those of this epoch and the next one out of their pools' counts. $4 and $5 are the first slots of the two epochs
+-- after it, and $6 is the lovelace of the outputs in the undone blocks of epoch $3. Rows of later epochs are deleted
+-- with the blocks.
 --
 -- Returns the stake credentials of undone events, and the pools that were reaped in undone epochs.
 WITH undone AS MATERIALIZED (
@@ -153,9 +154,9 @@ SELECT ARRAY(SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $2) AS sta
        ARRAY(SELECT pool_no FROM pool_reaping WHERE epoch_no > $3) AS reaped
 
 -- name: undo_readings
--- Rewards that were read in an epoch after $1 must be read and compared again, in whichever epoch comes next, so epoch_no is
--- cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no may still have to be
--- lowered.
+-- Rewards that were read in an epoch after $1 must be read and compared again, in whichever epoch comes next, so
+-- epoch_no is cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no may
+-- still have to be lowered.
 UPDATE ledger_state SET
     epoch_no = CASE WHEN epoch_no > $1 THEN -1 ELSE epoch_no END,
     next_stake_no = CASE WHEN epoch_no > $1 THEN 0 ELSE next_stake_no END,

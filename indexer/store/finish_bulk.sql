@@ -1,4 +1,5 @@
--- From bulk to live: histories that were staged without indexes are sorted, numbered and indexed, once, and amounts added up.
+-- From bulk to live: histories that were staged without indexes are sorted, numbered and indexed, once, and amounts
+-- added up.
 
 -- name: number_history
 -- A history from what is staged: chunks of 64 entries.

@@ -1,6 +1,6 @@
--- The packed histories. All chunks of a history except the last are full. {history} is a table, {owner_no} its column with the
--- number of the address, account or asset, {entries} that with the packed entries, {width} the bytes of one; {numbers}, {counts}
--- and {added} are arguments.
+-- The packed histories. All chunks of a history except the last are full. {history} is a table, {owner_no} its column
+-- with the number of the address, account or asset, {entries} that with the packed entries, {width} the bytes of one;
+-- {numbers}, {counts} and {added} are arguments.
 
 -- name: change_histories
 -- Returns the addresses that had no entry before (1), and those that have none left (-1).

@@ -2,13 +2,13 @@
 -- {owner_no} its column address_no or account_no.
 
 -- name: move_holders
--- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, one for each pair, and the same by policy; no row
--- stays at 0. Returns the moves in lists that have buckets, and in lists that may get some now, since an address or account
--- that opens a bucket is among the moves; each with the quantity after it.
+-- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, one for each pair, and the same by
+-- policy; no row stays at 0. Returns the moves in lists that have buckets, and in lists that may get some now, since an
+-- address or account that opens a bucket is among the moves; each with the quantity after it.
 --
 -- NOTE: each row is found as the first one in a range of the primary key that contains only this row. If the columns were
--- compared for equality, the planner might prefer the index by quantity, and read the whole list of an asset for each of its
--- holders.
+-- compared for equality, the planner might prefer the index by quantity, and read the whole list of an asset for each
+-- of its holders.
 WITH moved AS MATERIALIZED (
     SELECT asset_no, policy_no, {owner_no}, quantity::numeric AS quantity
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)

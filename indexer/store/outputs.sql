@@ -1,6 +1,6 @@
--- Unspent outputs, and the lists of them by address and by account. {owner_no} is address_no or stake_no, {utxo_bucket} and
--- {utxo_asset} are the tables of long lists: those of that name, or account_utxo_bucket and account_utxo_asset. Whether a list is
--- long is told by its buckets (buckets.sql).
+-- Unspent outputs, and the lists of them by address and by account. {owner_no} is address_no or stake_no, {utxo_bucket}
+-- and {utxo_asset} are the tables of long lists: those of that name, or account_utxo_bucket and account_utxo_asset.
+-- Whether a list is long is told by its buckets (buckets.sql).
 
 -- name: remove
 -- Outputs by address_no, tx_id and output_index.
@@ -39,7 +39,8 @@ SELECT 'stake_no', owner FROM unnest($2::integer[]) AS list (owner)
 WHERE EXISTS (SELECT FROM account_utxo_bucket b WHERE b.stake_no = owner)
 
 -- name: move_assets
--- Runs before buckets move, for the lists of owners $1. $2 to $6 are the assets of outputs that are added ($6) or removed.
+-- Runs before buckets move, for the lists of owners $1. $2 to $6 are the assets of outputs that are added ($6) or
+-- removed.
 WITH list AS MATERIALIZED (
     SELECT owner, {is_long} AS long, EXISTS (SELECT FROM {utxo_bucket} b WHERE b.{owner_no} = owner) AS counted
     FROM unnest($1::integer[]) AS list (owner)

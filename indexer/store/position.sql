@@ -7,8 +7,8 @@ SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_
 FROM tip
 
 -- name: points
--- Points of our chain, newest first: dense near the tip, with distances that double towards the origin, and one $1 blocks back.
--- Within a slot, the block is newer than the epoch boundary block, and has the higher number.
+-- Points of our chain, newest first: dense near the tip, with distances that double towards the origin, and one $1
+-- blocks back. Within a slot, the block is newer than the epoch boundary block, and has the higher number.
 SELECT slot_no, hash AS block_hash
 FROM (
     SELECT b.slot_no, b.block_no, b.hash

@@ -3,7 +3,8 @@
 -- name: spend_references
 -- The reference outputs with these transaction hashes and indexes are spent by these transactions.
 UPDATE reference_output r SET spent_tx_id = spent.by
-FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_index, by) JOIN tx ON tx.hash = spent.tx_hash
+FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_index, by)
+JOIN tx ON tx.hash = spent.tx_hash
 WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
 
 -- name: unspend_references

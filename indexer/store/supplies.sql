@@ -1,4 +1,5 @@
--- Supplies of assets, the number of assets of each policy, and the places in its list (by supply, greatest first, then name).
+-- Supplies of assets, the number of assets of each policy, and the places in its list (by supply, greatest first, then
+-- name).
 
 -- name: move_supplies
 -- An asset keeps its first transaction and its first mint until a rollback removes them.
@@ -24,7 +25,8 @@ UPDATE policy SET asset_count = asset_count + added.assets FROM added WHERE poli
 -- Move the supplies of assets $1, which are all that a rollback to before $5 touches. Assets without a transaction left
 -- cease to exist. Returns the assets that changed.
 WITH undone AS (
-    SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[]) AS undone (asset_no, quantity, mints, burns)
+    SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[])
+        AS undone (asset_no, quantity, mints, burns)
 ), changed AS (
     UPDATE asset SET
         supply = asset.supply + undone.quantity::numeric,
@@ -48,13 +50,14 @@ SELECT policy_no AS list_no, -supply AS rank, name AS tie, opens_bucket(asset_no
 WHERE first_tx_id IS NOT NULL
 
 -- name: places
--- The places in lists that assets $1 have left or entered. Their supplies have moved by $2; $3 is true for those that did not
--- exist before.
+-- The places in lists that assets $1 have left or entered. Their supplies have moved by $2; $3 is true for those that
+-- did not exist before.
 SELECT policy_no AS list_no, place.rank, name AS tie, opens_bucket(asset_no) AS opens, assets
 FROM (
     SELECT asset_no, policy_no, name, -(CASE WHEN NOT is_new THEN supply - moved.quantity::numeric END) AS before,
            CASE WHEN first_tx_id IS NOT NULL THEN -supply END AS after
-    FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, is_new) JOIN asset USING (asset_no)
+    FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, is_new)
+    JOIN asset USING (asset_no)
 ) ranked
 CROSS JOIN LATERAL (VALUES (before, -1), (after, 1)) AS place (rank, assets)
 WHERE before IS DISTINCT FROM after AND place.rank IS NOT NULL

@@ -7,9 +7,9 @@ SELECT epoch_no, major FROM protocol_fork
 INSERT INTO protocol_fork (epoch_no, major) VALUES ($1, $2)
 
 -- name: end_by_fork
--- Before the first transaction of an epoch, which has at least the tx_id $1, end the delegations to representatives that are
--- not registered. An index that does not begin at the origin keeps those to representatives that it has not seen retire.
--- Cost: once in a chain, one pass over all delegations.
+-- Before the first transaction of an epoch, which has at least the tx_id $1, end the delegations to representatives
+-- that are not registered. An index that does not begin at the origin keeps those to representatives that it has not
+-- seen retire. Cost: once in a chain, one pass over all delegations.
 INSERT INTO vote_delegation (tx_id, stake_no, place, kind)
 SELECT $1, stake_no, -1, 'fork'
 FROM represented
@@ -22,10 +22,10 @@ WHERE length(representative) = 29
 -- name: end_by_retirement
 -- At the retirement of representative $1 at tx_id $2 and place $3, end the delegations of the accounts in its set.
 --
--- Since protocol 10, those are the accounts that delegate to it. Before, an account enters the set when it delegates to the
--- registered representative. It leaves it with its next change only if that is a deregistration or a delegation to a
--- predefined representative: a delegation to another one leaves it in both sets (DELEG, cardano-ledger issue 4772), and then
--- nothing takes it out of the first. So the change after its last delegation to the representative decides.
+-- Since protocol 10, those are the accounts that delegate to it. Before, an account enters the set when it delegates to
+-- the registered representative. It leaves it with its next change only if that is a deregistration or a delegation to
+-- a predefined representative: a delegation to another one leaves it in both sets (DELEG, cardano-ledger issue 4772),
+-- and then nothing takes it out of the first. So the change after its last delegation to the representative decides.
 -- Cost: a few look-ups for each delegation to the representative.
 WITH registered AS MATERIALIZED (
     SELECT tx_id, place FROM representative_event

@@ -27,8 +27,8 @@ WHERE indexed IS DISTINCT FROM recomputed
 LIMIT $1
 
 -- name: check_address
--- Every address number of history has a row, and every asset has exactly one number. The stake credential of a base address
--- follows from its bytes, which are a header and a hash of 28 bytes at least (CIP-19).
+-- Every address number of history has a row, and every asset has exactly one number. The stake credential of a base
+-- address follows from its bytes, which are a header and a hash of 28 bytes at least (CIP-19).
 --
 -- If nothing is recomputed, recomputed_address is empty, and that part finds nothing. It is not needed then: since the
 -- checksum of address_tx agrees, that table has every address number of history, and histories.py has found their rows.
@@ -130,8 +130,8 @@ ORDER BY stake_no
 LIMIT $1
 
 -- name: check_spender
--- Entries for outputs that do not exist, and slots whose entries are not in the order of spending. spenders.py compares the
--- entries with inputs.
+-- Entries for outputs that do not exist, and slots whose entries are not in the order of spending. spenders.py compares
+-- the entries with inputs.
 SELECT format('spender of output %s of tx_id %s', output_index, tx_id) AS what, NULL::bytea AS address,
        format('tx_id %s', spender_tx_id) AS indexed, NULL AS recomputed
 FROM spender_entry LEFT JOIN tx USING (tx_id) LEFT JOIN genesis_output g USING (tx_id)
@@ -189,8 +189,8 @@ ORDER BY tx_id, output_index
 LIMIT $1
 
 -- name: check_buckets
--- Of the buckets of long lists (store/buckets.sql), as they are in their table and as they should be. Sparse ones may lack
--- the row of a bucket while nothing is in it.
+-- Of the buckets of long lists (store/buckets.sql), as they are in their table and as they should be. Sparse ones may
+-- lack the row of a bucket while nothing is in it.
 SELECT {place} AS what, NULL::bytea AS address, {b_says} AS indexed, {counted_says} AS recomputed
 FROM {bucket} b FULL JOIN ({counted}) counted USING ({key}, {rank}, {tie})
 WHERE ({b_sums}) IS DISTINCT FROM ({counted_sums})
