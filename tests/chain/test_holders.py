@@ -83,6 +83,15 @@ async def test_buckets_follow_every_move(db: asyncpg.Connection) -> None:
     assert await buckets(db) == begun
 
 
+async def test_a_list_in_which_four_holders_open_a_bucket_is_long(db: asyncpg.Connection) -> None:
+    """As the comments in the schema promise; present indexes depend on it."""
+    chain = Written(db)
+    await spread(chain)
+    opening = await openers(db)
+    await chain.append(20, tx("leave", spends=tuple(("spread", number) for number in opening[: len(opening) - 4])))
+    assert len(await buckets(db)) == 2 * (4 + 1)
+
+
 async def test_a_list_that_becomes_short_has_no_buckets(db: asyncpg.Connection) -> None:
     chain = Written(db)
     await spread(chain)
