@@ -1,6 +1,6 @@
 """Some processes that share a limit through a Valkey, without sockets and clocks. All of it is played in one thread.
 
-`Valkey` does for one key what the scripts in `api/keys/limits/` do.
+`Valkey` does for one key what the scripts in `api/keys/limits/` do; tests/api/test_limits_model.py compares the two.
 """
 
 import random
