@@ -9,7 +9,7 @@ import re
 import socket
 import types
 import typing
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
@@ -28,6 +28,7 @@ from shared.network import NETWORKS, PREVIEW
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[1]
+PROGRAM = ("api", "indexer", "shared")
 
 
 def _statements() -> list[sql.Command | sql.Query[Any]]:
@@ -205,6 +206,18 @@ def test_every_statement_of_a_file_is_used() -> None:
         for line in source.read_text().splitlines():
             if line.startswith("-- name: "):
                 assert (source, line.removeprefix("-- name: ")) in sql.used, f"{line} of {source.name} has no caller"
+
+
+def test_no_line_of_sql_is_longer_than_120_columns() -> None:
+    long = []
+    for source in (ROOT / "schema.sql", *chain.from_iterable((ROOT / name).rglob("*.sql") for name in PROGRAM)):
+        is_schema = source.name == "schema.sql" or source.parent.name == "migrations"
+        in_function = False  # of the schema, whose text only a migration may change
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            in_function ^= is_schema and line.count("$$") % 2 == 1
+            if len(line) > 120 and not in_function:
+                long.append(f"{source.name}:{number}")
+    assert long == []
 
 
 async def test_every_table_has_a_comment(database_url: str) -> None:

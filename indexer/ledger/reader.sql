@@ -27,7 +27,8 @@ ON CONFLICT (one) DO UPDATE SET
 SELECT stake_no, raw FROM reward_due JOIN stake USING (stake_no) ORDER BY reward_due.slot_no, stake_no LIMIT $1
 
 -- name: registered
--- The next accounts of an epoch's round: all that are registered. Rewards are also paid to those that no longer delegate.
+-- The next accounts of an epoch's round: all that are registered. Rewards are also paid to those that no longer
+-- delegate.
 SELECT stake_no, raw FROM stake
 WHERE stake_no >= $1
   AND (pool_no IS NOT NULL
@@ -86,8 +87,8 @@ WHERE r.epoch_no = $1
 SELECT tx_id, extra FROM tx WHERE tx_id >= $1 AND extra IS NOT NULL ORDER BY tx_id LIMIT $2
 
 -- name: account_rewards
--- The rewards that accounts held at the beginning of epoch $4, at tx_id $1, summed by the pool to which they delegated just
--- before: their current rewards, plus $3 for the accounts in $2.
+-- The rewards that accounts held at the beginning of epoch $4, at tx_id $1, summed by the pool to which they delegated
+-- just before: their current rewards, plus $3 for the accounts in $2.
 WITH changed AS MATERIALIZED (
     SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $1
 ), held AS MATERIALIZED (

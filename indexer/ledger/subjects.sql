@@ -1,8 +1,8 @@
 -- What the index knows of the ledger, to be compared with its node.
 
 -- name: accounts
--- The next $2 accounts, from stake_no $1 on, that have a certificate or a reward, a random $3 percent of them. An account whose
--- certificates precede the first block is registered if it has a reward.
+-- The next $2 accounts, from stake_no $1 on, that have a certificate or a reward, a random $3 percent of them. An
+-- account whose certificates precede the first block is registered if it has a reward.
 SELECT stake.stake_no, stake.raw, coalesce(last.kind <> 'deregistration', reward.lovelace IS NOT NULL) AS registered,
        last.kind IS NOT NULL AS certified, vote.representative, pool.pool_id, coalesce(reward.lovelace, 0) AS rewards,
        EXISTS (SELECT FROM reward_due WHERE reward_due.stake_no = stake.stake_no) AS due
@@ -37,15 +37,16 @@ SELECT representative, deposit, anchor_url, anchor_hash FROM registered_represen
 SELECT pool_no, (SELECT max(epoch_no) FROM pool_reaping WHERE pool_reaping.pool_no = pool.pool_no) AS reaped FROM pool
 
 -- name: pool_updates
--- The parameters of pools $1 at tx_id $3, when the epoch began, or else in their first registration after that. A pool's
--- registrations before its tx_id in $2 do not count.
+-- The parameters of pools $1 at tx_id $3, when the epoch began, or else in their first registration after that. A
+-- pool's registrations before its tx_id in $2 do not count.
 SELECT pool.pool_id, effective.parameters, effective.began
 FROM unnest($1::integer[], $2::bigint[]) AS asked (pool_no, since)
 JOIN pool USING (pool_no)
 CROSS JOIN LATERAL (
     SELECT parameters, began FROM (
         (SELECT parameters, true AS began FROM pool_update
-         WHERE pool_update.pool_no = asked.pool_no AND tx_id >= since AND tx_id < $3 ORDER BY tx_id DESC, place DESC LIMIT 1)
+         WHERE pool_update.pool_no = asked.pool_no AND tx_id >= since AND tx_id < $3
+         ORDER BY tx_id DESC, place DESC LIMIT 1)
         UNION ALL
         (SELECT parameters, false FROM pool_update
          WHERE pool_update.pool_no = asked.pool_no AND tx_id >= $3 ORDER BY tx_id, place LIMIT 1)

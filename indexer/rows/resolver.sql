@@ -2,7 +2,8 @@
 
 -- name: sources
 -- The packed outputs of transactions by hash.
-SELECT tx.hash AS tx_hash, tx.tx_id, tx.outputs FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
+SELECT tx.hash AS tx_hash, tx.tx_id, tx.outputs
+FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
 -- name: genesis_sources
 -- Genesis outputs by the hash under which they are spent.
@@ -37,7 +38,8 @@ JOIN policy p ON p.policy_id = wanted.policy_id
 SELECT raw, asset_no AS number
 FROM (
     SELECT wanted.raw,
-           (SELECT a.asset_no FROM asset a WHERE a.policy_no = p.policy_no AND a.name = substring(wanted.raw FROM 29)) AS asset_no
+           (SELECT a.asset_no FROM asset a WHERE a.policy_no = p.policy_no
+               AND a.name = substring(wanted.raw FROM 29)) AS asset_no
     FROM unnest($1::bytea[]) AS wanted (raw)
     JOIN policy p ON p.policy_id = substring(wanted.raw FOR 28)
 ) looked_up

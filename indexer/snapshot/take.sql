@@ -3,7 +3,8 @@
 -- estimate of their rows.
 SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns,
        greatest(c.reltuples, 0)::bigint AS row_count
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    AND a.attgenerated = ''
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
 GROUP BY c.oid
 ORDER BY c.relname

@@ -22,7 +22,8 @@ SELECT raw FROM deleted
 -- Delete those of the addresses $1 that no staged row has any more, except those of the genesis. Scans all staged rows:
 -- in bulk, the node's tip is so far ahead that it never rolls back to a block before our tip.
 WITH kept AS MATERIALIZED (
-    SELECT DISTINCT address_no FROM address_tx_staged JOIN unnest($1::integer[]) AS undone (address_no) USING (address_no)
+    SELECT DISTINCT address_no FROM address_tx_staged
+        JOIN unnest($1::integer[]) AS undone (address_no) USING (address_no)
 )
 DELETE FROM address
 WHERE address_no = ANY ($1::integer[]) AND address_no NOT IN (SELECT address_no FROM kept)

@@ -6,7 +6,8 @@
 WITH moved AS (
     SELECT stake_no, sum(lovelace)::bigint AS lovelace, sum(addresses)::integer AS addresses
     FROM (
-        SELECT stake_no, lovelace, 0 AS addresses FROM unnest($1::integer[], $2::bigint[]) AS balance (stake_no, lovelace)
+        SELECT stake_no, lovelace, 0 AS addresses
+            FROM unnest($1::integer[], $2::bigint[]) AS balance (stake_no, lovelace)
         UNION ALL
         SELECT stake_no, 0, used.addresses
         FROM unnest($3::integer[], $4::integer[]) AS used (address_no, addresses) JOIN address USING (address_no)

@@ -92,7 +92,8 @@ WITH moved AS MATERIALIZED (
     INSERT INTO delegator (stake_no, pool_no, amount)
     SELECT stake_no, pool_no, amount FROM moved WHERE row_ctid IS NULL AND pool_no IS NOT NULL
 ), step AS MATERIALIZED (
-    SELECT pool_no, delegator_bucket_of(amount, stake_no) AS bucket, 1 AS delegators, amount FROM moved WHERE pool_no IS NOT NULL
+    SELECT pool_no, delegator_bucket_of(amount, stake_no) AS bucket, 1 AS delegators, amount FROM moved
+        WHERE pool_no IS NOT NULL
     UNION ALL
     SELECT left_pool_no, left_bucket, -1, -left_amount FROM moved WHERE row_ctid IS NOT NULL
 ), total AS (
@@ -165,7 +166,8 @@ WHERE epoch_no > $1 OR complete_epoch_no > $1
 
 -- name: restore_delegations
 -- Set the delegation of credentials to their last stake_event.
-UPDATE stake SET pool_no = last.pool_no, active_epoch_no = CASE WHEN last.pool_no IS NOT NULL THEN last.epoch_no + $2 END
+UPDATE stake SET pool_no = last.pool_no,
+    active_epoch_no = CASE WHEN last.pool_no IS NOT NULL THEN last.epoch_no + $2 END
 FROM unnest($1::integer[]) AS changed (stake_no) LEFT JOIN LATERAL (
     SELECT pool_no, epoch_no FROM stake_event
     WHERE stake_event.stake_no = changed.stake_no

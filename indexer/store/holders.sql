@@ -6,26 +6,31 @@
 -- policy; no row stays at 0. Returns the moves in lists that have buckets, and in lists that may get some now, since an
 -- address or account that opens a bucket is among the moves; each with the quantity after it.
 --
--- NOTE: each row is found as the first one in a range of the primary key that contains only this row. If the columns were
--- compared for equality, the planner might prefer the index by quantity, and read the whole list of an asset for each
--- of its holders.
+-- NOTE: each row is found as the first one in a range of the primary key that contains only this row. If the columns
+-- were compared for equality, the planner might prefer the index by quantity, and read the whole list of an asset for
+-- each of its holders.
 WITH moved AS MATERIALIZED (
     SELECT asset_no, policy_no, {owner_no}, quantity::numeric AS quantity
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity)
+        JOIN asset USING (asset_no)
 ), of_assets AS MATERIALIZED (
-    SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid,
+           coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM moved
     LEFT JOIN LATERAL (
         SELECT h.ctid, h.quantity FROM {holder} h
-        WHERE (h.{owner_no}, h.asset_no) BETWEEN (moved.{owner_no}, moved.asset_no) AND (moved.{owner_no}, moved.asset_no)
+        WHERE (h.{owner_no}, h.asset_no) BETWEEN (moved.{owner_no}, moved.asset_no)
+            AND (moved.{owner_no}, moved.asset_no)
         ORDER BY h.{owner_no}, h.asset_no LIMIT 1
     ) h ON true
 ), of_policies AS MATERIALIZED (
-    SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid,
+           coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM (SELECT policy_no, {owner_no}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {owner_no}) moved
     LEFT JOIN LATERAL (
         SELECT h.ctid, h.quantity FROM policy_{holder} h
-        WHERE (h.policy_no, h.{owner_no}) BETWEEN (moved.policy_no, moved.{owner_no}) AND (moved.policy_no, moved.{owner_no})
+        WHERE (h.policy_no, h.{owner_no}) BETWEEN (moved.policy_no, moved.{owner_no})
+            AND (moved.policy_no, moved.{owner_no})
         ORDER BY h.policy_no, h.{owner_no} LIMIT 1
     ) h ON true
     WHERE moved.quantity <> 0
@@ -34,7 +39,8 @@ WITH moved AS MATERIALIZED (
 ), changed AS (
     UPDATE {holder} h SET quantity = m.quantity FROM of_assets m WHERE h.ctid = m.row_ctid AND m.quantity <> 0
 ), added AS (
-    INSERT INTO {holder} (asset_no, {owner_no}, quantity) SELECT asset_no, {owner_no}, quantity FROM of_assets WHERE row_ctid IS NULL
+    INSERT INTO {holder} (asset_no, {owner_no}, quantity) SELECT asset_no, {owner_no}, quantity FROM of_assets
+        WHERE row_ctid IS NULL
 ), removed_of_policies AS (
     DELETE FROM policy_{holder} h USING of_policies m WHERE h.ctid = m.row_ctid AND m.quantity = 0
 ), changed_of_policies AS (

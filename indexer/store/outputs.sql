@@ -12,7 +12,8 @@ WHERE u.address_no = removed.address_no AND u.tx_id = removed.tx_id AND u.output
 WITH changed AS MATERIALIZED (
     SELECT slot_no, s.ctid AS row_ctid,
            coalesce(substr(s.entries, 1, length(s.entries) - change.cut * 12), '') || change.added AS entries
-    FROM unnest($1::bigint[], $2::integer[], $3::bytea[]) AS change (slot_no, cut, added) LEFT JOIN spender s USING (slot_no)
+    FROM unnest($1::bigint[], $2::integer[], $3::bytea[]) AS change (slot_no, cut, added)
+        LEFT JOIN spender s USING (slot_no)
 ), begun AS (
     INSERT INTO spender (slot_no, entries) SELECT slot_no, entries FROM changed WHERE row_ctid IS NULL
 ), emptied AS (
@@ -26,7 +27,8 @@ WITH removed AS (
     DELETE FROM spender_staged WHERE tx_id_at(entries, 0) >= $1
 )
 UPDATE spender_staged SET entries = substr(entries, 1, 12 * (
-    SELECT count(*)::integer FROM generate_series(0, length(entries) / 12 - 1) AS place WHERE tx_id_at(entries, place * 12) < $1
+    SELECT count(*)::integer FROM generate_series(0, length(entries) / 12 - 1) AS place
+        WHERE tx_id_at(entries, place * 12) < $1
 ))
 WHERE tx_id_at(entries, 0) < $1 AND tx_id_at(entries, length(entries) - 12) >= $1
 

@@ -15,7 +15,8 @@ FROM (
     FROM tip, generate_series(0, 9) AS back, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - back) b
     UNION
     SELECT b.slot_no, b.block_no, b.hash
-    FROM tip, generate_series(4, 24) AS power, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
+    FROM tip, generate_series(4, 24) AS power,
+        LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
     UNION
     SELECT b.slot_no, b.block_no, b.hash FROM tip JOIN block b ON b.block_no = tip.block_no - $1
     UNION
@@ -27,7 +28,8 @@ ORDER BY slot_no DESC, block_no DESC
 
 -- name: block_at
 -- The block of our chain at a point, epoch boundary blocks included.
-SELECT block_no, coalesce((SELECT era FROM era_start WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1), 'byron') AS era,
+SELECT block_no,
+       coalesce((SELECT era FROM era_start WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1), 'byron') AS era,
        false AS ebb
 FROM block WHERE slot_no = $1 AND hash = $2
 UNION ALL

@@ -16,7 +16,8 @@ FROM (
     FROM tip, generate_series(0, 9) AS back, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - back) b
     UNION
     SELECT b.slot_no, b.hash
-    FROM tip, generate_series(4, 24) AS power, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
+    FROM tip, generate_series(4, 24) AS power,
+        LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
     UNION
     SELECT slot_no, hash FROM block WHERE slot_no >= $1 AND slot_no < $2
 ) points

@@ -57,16 +57,19 @@ ORDER BY what, address
 LIMIT $1
 
 -- name: check_policy
-SELECT 'asset_count of policy ' || encode(policy_id, 'hex') AS what, NULL::bytea AS address, asset_count::text AS indexed,
+SELECT 'asset_count of policy ' || encode(policy_id, 'hex') AS what, NULL::bytea AS address,
+       asset_count::text AS indexed,
        coalesce(counted.assets, 0)::text AS recomputed
 FROM policy
-LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets FROM recomputed_asset GROUP BY policy_no) counted USING (policy_no)
+LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets
+    FROM recomputed_asset GROUP BY policy_no) counted USING (policy_no)
 WHERE asset_count <> coalesce(counted.assets, 0)
 ORDER BY policy_no
 LIMIT $1
 
 -- name: check_asset
-SELECT figures.what || ' of asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(a.name, 'hex'), 'number ' || asset_no) AS what,
+SELECT figures.what || ' of asset '
+    || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(a.name, 'hex'), 'number ' || asset_no) AS what,
        NULL::bytea AS address, indexed, recomputed
 FROM asset a
 FULL JOIN recomputed_asset r USING (asset_no)
@@ -94,8 +97,10 @@ WITH found AS (
     ) numbered
     GROUP BY {owner_no}
 )
-SELECT '{history} of' || CASE WHEN {owner}.raw IS NULL THEN ' {owner_no} ' || {owner_no} ELSE '' END AS what, {owner}.raw AS address,
-       format('%s entries, %s out of order, sum of tx_ids %s', coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0)) AS indexed,
+SELECT '{history} of' || CASE WHEN {owner}.raw IS NULL THEN ' {owner_no} ' || {owner_no} ELSE '' END AS what,
+       {owner}.raw AS address,
+       format('%s entries, %s out of order, sum of tx_ids %s', coalesce(found.txs, 0), coalesce(wrong, 0),
+           coalesce(found.tx_ids, 0)) AS indexed,
        format('%s entries, 0 out of order, sum of tx_ids %s', coalesce(r.txs, 0), coalesce(r.tx_ids, 0)) AS recomputed
 FROM found
 FULL JOIN {recomputed} r USING ({owner_no})
@@ -106,7 +111,8 @@ LIMIT $1
 
 -- name: check_account_withdrawal
 WITH found AS (
-    SELECT stake_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
+    SELECT stake_no, count(*) AS txs, sum(tx_id) AS tx_ids,
+           count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
            mod(sum(tx_id * lovelace), 2305843009213693951) AS weighted
     FROM (
         SELECT stake_no, seq, tx_id, lovelace,
@@ -117,9 +123,11 @@ WITH found AS (
 ), compared AS (
     SELECT stake_no,
            format('%s entries, %s out of order, sum of tx_ids %s, weighted by lovelace %s',
-                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0)) AS indexed,
+                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0),
+                      coalesce(found.weighted, 0)) AS indexed,
            format('%s entries, 0 out of order, sum of tx_ids %s, weighted by lovelace %s',
-                  coalesce(r.withdrawals, 0), coalesce(r.withdrawal_tx_ids, 0), coalesce(r.withdrawal_weighted, 0)) AS recomputed
+                  coalesce(r.withdrawals, 0), coalesce(r.withdrawal_tx_ids, 0),
+                      coalesce(r.withdrawal_weighted, 0)) AS recomputed
     FROM found FULL JOIN recomputed_account r USING (stake_no)
 )
 SELECT 'account_withdrawal of' || CASE WHEN stake.raw IS NULL THEN ' stake_no ' || stake_no ELSE '' END AS what,
@@ -148,9 +156,11 @@ LIMIT $1
 -- name: check_dropped_output
 -- Of the outputs that Byron left, exactly those that a later era does not have are dropped, when that era began.
 WITH began AS (
-    SELECT coalesce(min(slot_no), -1) AS after_byron, min(slot_no) FILTER (WHERE era <> 'shelley') AS after_shelley FROM era_start
+    SELECT coalesce(min(slot_no), -1) AS after_byron, min(slot_no) FILTER (WHERE era <> 'shelley') AS after_shelley
+        FROM era_start
 ), left_in_byron AS (
-    SELECT tx_id, output_index, lovelace, address_no, NULL::bigint AS slot_no FROM began JOIN utxo ON tx_id < after_byron << 16
+    SELECT tx_id, output_index, lovelace, address_no, NULL::bigint AS slot_no FROM began JOIN utxo
+        ON tx_id < after_byron << 16
     UNION ALL
     SELECT tx_id, output_index, lovelace, address_no, slot_no FROM dropped_output
 ), compared AS (
@@ -171,14 +181,17 @@ LIMIT $1
 -- With dropped_output, which is compared with the rows of utxo.
 WITH recomputed AS (
     SELECT tx_id, output_index, part.address_no,
-           format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, part.address_no, stake_no, asset_nos) AS says
+           format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, part.address_no, stake_no,
+               asset_nos) AS says
     FROM utxo_part part LEFT JOIN address USING (address_no)
 ), indexed AS (
     SELECT tx_id, output_index, address_no,
-           format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, address_no, stake_no, asset_nos) AS says
+           format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, address_no, stake_no,
+               asset_nos) AS says
     FROM left_output
 )
-SELECT format('utxo %s#%s of', coalesce(encode(coalesce(tx.hash, g.tx_hash), 'hex'), 'tx_id ' || tx_id), output_index) AS what,
+SELECT format('utxo %s#%s of', coalesce(encode(coalesce(tx.hash, g.tx_hash), 'hex'), 'tx_id ' || tx_id),
+       output_index) AS what,
        address.raw AS address, indexed.says AS indexed, recomputed.says AS recomputed
 FROM indexed FULL JOIN recomputed USING (tx_id, output_index)
 LEFT JOIN tx USING (tx_id)
@@ -205,7 +218,8 @@ WITH list AS (
     SELECT {owner_no}, asset_no, tx_id, output_index, true AS found
     FROM utxo JOIN list ON list_no = {owner_no} CROSS JOIN unnest(asset_nos) AS asset_no
 )
-SELECT format('{asset} of {owner_no} %s, asset_no %s, output %s of tx_id %s', {owner_no}, asset_no, output_index, tx_id) AS what,
+SELECT format('{asset} of {owner_no} %s, asset_no %s, output %s of tx_id %s', {owner_no}, asset_no, output_index,
+       tx_id) AS what,
        NULL::bytea AS address, CASE WHEN a.found THEN 'a row' END AS indexed,
        CASE WHEN held.found THEN 'a row' END AS recomputed
 FROM (SELECT *, true AS found FROM {asset}) a FULL JOIN held USING ({owner_no}, asset_no, tx_id, output_index)
@@ -215,7 +229,8 @@ LIMIT $1
 
 -- name: check_asset_tx
 WITH found AS (
-    SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
+    SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids,
+           count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
            mod(sum(tx_id * quantity), 2305843009213693951) AS weighted
     FROM (
         SELECT asset_no, seq, tx_id, quantity,
@@ -226,12 +241,14 @@ WITH found AS (
 ), compared AS (
     SELECT asset_no,
            format('%s entries, %s out of order, sum of tx_ids %s, weighted by quantity %s',
-                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0)) AS indexed,
+                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0),
+                      coalesce(found.weighted, 0)) AS indexed,
            format('%s entries, 0 out of order, sum of tx_ids %s, weighted by quantity %s',
                   coalesce(r.txs, 0), coalesce(r.tx_ids, 0), coalesce(r.weighted, 0)) AS recomputed
     FROM found FULL JOIN recomputed_asset r USING (asset_no)
 )
-SELECT 'asset_tx of asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) AS what,
+SELECT 'asset_tx of asset '
+    || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) AS what,
        NULL::bytea AS address, indexed, recomputed
 FROM compared LEFT JOIN asset USING (asset_no) LEFT JOIN policy USING (policy_no)
 WHERE indexed <> recomputed
@@ -240,8 +257,10 @@ LIMIT $1
 
 -- name: check_mint
 WITH found AS (
-    SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
-           mod(mod(sum(tx_id * coalesce(large, quantity)), 2305843009213693951) + 2305843009213693951, 2305843009213693951) AS weighted,
+    SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids,
+           count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
+           mod(mod(sum(tx_id * coalesce(large, quantity)), 2305843009213693951) + 2305843009213693951,
+               2305843009213693951) AS weighted,
            count(*) FILTER (WHERE named) AS named, coalesce(sum(tx_id) FILTER (WHERE named), 0) AS named_tx_ids
     FROM (
         SELECT asset_no, seq, tx_id, quantity, large, named,
@@ -251,13 +270,18 @@ WITH found AS (
     GROUP BY asset_no
 ), compared AS (
     SELECT asset_no,
-           format('%s entries, %s out of order, sum of tx_ids %s, weighted by quantity %s, %s named, sum of their tx_ids %s',
-                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0), coalesce(found.named, 0), coalesce(found.named_tx_ids, 0)) AS indexed,
-           format('%s entries, 0 out of order, sum of tx_ids %s, weighted by quantity %s, %s named, sum of their tx_ids %s',
-                  coalesce(r.mints + r.burns, 0), coalesce(r.mint_tx_ids, 0), coalesce(r.mint_weighted, 0), coalesce(r.named, 0), coalesce(r.named_tx_ids, 0)) AS recomputed
+           format('%s entries, %s out of order, sum of tx_ids %s, weighted by quantity %s, '
+                  '%s named, sum of their tx_ids %s',
+                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0),
+                      coalesce(found.named, 0), coalesce(found.named_tx_ids, 0)) AS indexed,
+           format('%s entries, 0 out of order, sum of tx_ids %s, weighted by quantity %s, '
+                  '%s named, sum of their tx_ids %s',
+                  coalesce(r.mints + r.burns, 0), coalesce(r.mint_tx_ids, 0), coalesce(r.mint_weighted, 0),
+                      coalesce(r.named, 0), coalesce(r.named_tx_ids, 0)) AS recomputed
     FROM found FULL JOIN recomputed_asset r USING (asset_no)
 )
-SELECT 'mint of asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) AS what,
+SELECT 'mint of asset '
+    || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) AS what,
        NULL::bytea AS address, indexed, recomputed
 FROM compared LEFT JOIN asset USING (asset_no) LEFT JOIN policy USING (policy_no)
 WHERE indexed <> recomputed
@@ -265,7 +289,8 @@ ORDER BY asset_no
 LIMIT $1
 
 -- name: check_holder
-SELECT 'asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) || ' held by' AS what,
+SELECT 'asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no)
+    || ' held by' AS what,
        address.raw AS address, h.quantity::text AS indexed, r.quantity::text AS recomputed
 FROM holder h
 FULL JOIN recomputed_holder r USING (asset_no, address_no)
@@ -325,7 +350,8 @@ ORDER BY policy_no, account_no
 LIMIT $1
 
 -- name: check_stake
-SELECT 'balance of stake credential ' || coalesce(encode(coalesce(stake.raw, r.raw), 'hex'), 'number ' || stake_no) AS what,
+SELECT 'balance of stake credential '
+    || coalesce(encode(coalesce(stake.raw, r.raw), 'hex'), 'number ' || stake_no) AS what,
        NULL::bytea AS address,
        stake.balance::text AS indexed, coalesce(r.lovelace, 0)::text AS recomputed
 FROM stake FULL JOIN recomputed_stake r USING (stake_no)
@@ -357,7 +383,8 @@ WITH spent AS (
 )
 SELECT format('spending of reference token number %s in output %s of tx_id %s', asset_no, output_index, tx_id) AS what,
        NULL::bytea AS address, coalesce(r.spent_tx_id, 0)::text AS indexed, recomputed.spent_tx_id::text AS recomputed
-FROM (SELECT asset_no, tx_id, output_index, coalesce(spent_tx_id, 0) AS spent_tx_id, true AS found FROM reference_output) r
+FROM (SELECT asset_no, tx_id, output_index, coalesce(spent_tx_id, 0) AS spent_tx_id, true AS found
+    FROM reference_output) r
 FULL JOIN recomputed USING (asset_no, tx_id, output_index)
 WHERE r.spent_tx_id IS DISTINCT FROM recomputed.spent_tx_id
 ORDER BY tx_id, output_index, asset_no

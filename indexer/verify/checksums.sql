@@ -1,13 +1,14 @@
--- The sums of checksums.py over the derived tables, modulo 2860486313, as text; and for tables that are derived from other
--- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
--- or a history is not numbered 0, 1, 2 … in order of tx_id. With arguments, rows of transactions from tx_id $1 to before $2,
--- those after the noted block, are left out of the sum.
+-- The sums of checksums.py over the derived tables, modulo 2860486313, as text; and for tables that are derived from
+-- other derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is
+-- missing, or a history is not numbered 0, 1, 2 … in order of tx_id. With arguments, rows of transactions from tx_id $1
+-- to before $2, those after the noted block, are left out of the sum.
 
 -- name: make_key_of
 -- The key of a row number.
 CREATE OR REPLACE FUNCTION pg_temp.key_of(number integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
 SELECT (((number + 618033989::bigint) % 2860486313) * ((number + 618033989::bigint) % 2860486313) % 2860486313)
-       * (((number + 618033989::bigint) % 2860486313) * ((number + 618033989::bigint) % 2860486313) % 2860486313) % 2860486313
+       * (((number + 618033989::bigint) % 2860486313) * ((number + 618033989::bigint) % 2860486313) % 2860486313)
+       % 2860486313
        * ((number + 618033989::bigint) % 2860486313) % 2860486313
 $$
 
@@ -18,7 +19,8 @@ $$
 
 -- name: make_holding_of
 -- One key for a holder, whose number may be negative, and the asset or policy that it holds.
-CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, owner_no integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, owner_no integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
 SELECT hashint8extended(held_no::bigint << 32 | (owner_no & 4294967295), 0)
 $$
 
@@ -52,9 +54,11 @@ LEFT JOIN stake USING (stake_no)
 
 -- name: utxo
 -- With dropped_output, which is compared with the rows of utxo.
-SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL AND u.stake_no IS NOT DISTINCT FROM address.stake_no) IS NOT FALSE
+SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL
+                AND u.stake_no IS NOT DISTINCT FROM address.stake_no) IS NOT FALSE
             THEN pg_temp.reduced(sum(
-                pg_temp.weight_of(tx_id) * (output_index + 1)::numeric * (pg_temp.key_of(address_no) * (lovelace + 1)::numeric + held)
+                pg_temp.weight_of(tx_id) * (output_index + 1)::numeric
+                * (pg_temp.key_of(address_no) * (lovelace + 1)::numeric + held)
             )) END AS total
 FROM left_output u
 LEFT JOIN address USING (address_no)
@@ -65,7 +69,8 @@ CROSS JOIN LATERAL (
 ) assets
 
 -- name: mint
--- Also null if the supply, the counts or the first transactions of an asset do not follow from its mints and first payment.
+-- Also null if the supply, the counts or the first transactions of an asset do not follow from its mints and first
+-- payment.
 SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL AND supply = coalesce(moved_supply, 0) AND scale(supply) = 0
                           AND mint_count = coalesce(mints, 0) AND burn_count = coalesce(burns, 0)
                           AND first_mint_tx_id IS NOT DISTINCT FROM first_minted
@@ -78,7 +83,8 @@ FULL JOIN (
            sum(minted) AS moved_supply,
            count(*) FILTER (WHERE minted > 0) AS mints, count(*) FILTER (WHERE minted < 0) AS burns,
            min(tx_id) AS first_moved, min(tx_id) FILTER (WHERE minted > 0) AS first_minted,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR minted = 0) = 0 AS in_order
+           count(*) = max(seq) + 1 AND min(seq) = 0
+               AND count(*) FILTER (WHERE tx_id <= before OR minted = 0) = 0 AS in_order
     FROM (
         SELECT asset_no, seq, tx_id, coalesce(large, quantity) AS minted,
                lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
@@ -93,7 +99,8 @@ FROM mint WHERE named AND (tx_id < $1 OR tx_id >= $2)
 
 -- name: holder
 SELECT CASE WHEN bool_and(name IS NOT NULL AND raw IS NOT NULL) IS NOT FALSE
-            THEN pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.key_of(address_no)::numeric * quantity)) END AS total
+            THEN pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.key_of(address_no)::numeric * quantity))
+       END AS total
 FROM holder LEFT JOIN asset USING (asset_no) LEFT JOIN address USING (address_no)
 
 -- name: stake
@@ -110,7 +117,8 @@ SELECT pg_temp.reduced(
     (SELECT coalesce(sum(pg_temp.key_of(stake_no) * address_count::numeric), 0) FROM stake)
     - (
         SELECT coalesce(sum(pg_temp.key_of(stake_no)), 0)
-        FROM (SELECT DISTINCT address_no, stake_no FROM genesis_output JOIN address ON raw = genesis_output.address) of_genesis
+        FROM (SELECT DISTINCT address_no, stake_no FROM genesis_output JOIN address
+            ON raw = genesis_output.address) of_genesis
         WHERE NOT EXISTS (SELECT FROM address_tx WHERE address_tx.address_no = of_genesis.address_no)
     )
 ) AS total
@@ -135,14 +143,17 @@ WHERE spent_tx_id < $1 OR spent_tx_id >= $2
 
 -- name: policy
 SELECT count(*)::text AS total
-FROM policy LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets FROM asset GROUP BY policy_no) counted USING (policy_no)
+FROM policy LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets
+    FROM asset GROUP BY policy_no) counted USING (policy_no)
 WHERE asset_count <> coalesce(counted.assets, 0)
 
 -- name: policy_holders
--- For a table of holders by policy and the {holder} that it sums up, the difference of two sums, which is 0 if they match.
+-- For a table of holders by policy and the {holder} that it sums up, the difference of two sums, which is 0 if they
+-- match.
 SELECT (
     (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {owner_no}) * quantity), 0) FROM policy_{holder})
-    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {owner_no}) * quantity), 0) FROM {holder} JOIN asset USING (asset_no))
+    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {owner_no}) * quantity), 0) FROM {holder}
+        JOIN asset USING (asset_no))
 )::text AS total
 
 -- name: account_holder

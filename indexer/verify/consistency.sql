@@ -1,5 +1,6 @@
--- Checks of blocks, the genesis, hashes, references and the order of certificates; each returns the first $1 differences.
--- Epochs: there were $2 slots and $3 epochs of Byron, which has no certificates; an epoch of later eras has $4 slots.
+-- Checks of blocks, the genesis, hashes, references and the order of certificates; each returns the first $1
+-- differences. Epochs: there were $2 slots and $3 epochs of Byron, which has no certificates; an epoch of later eras
+-- has $4 slots.
 
 -- name: genesis_outputs
 SELECT tx_id, tx_hash, address FROM genesis_output ORDER BY tx_hash
@@ -8,8 +9,8 @@ SELECT tx_id, tx_hash, address FROM genesis_output ORDER BY tx_hash
 SELECT tx_id, pool_no, parameters FROM pool_update ORDER BY tx_id
 
 -- name: check_chain
--- The index begins where its tip says; blocks are numbered without gaps; from slot $2 on, after Byron, each block has an
--- issuer. blocks.py compares blocks with their transactions, from tx_id 0 on.
+-- The index begins where its tip says; blocks are numbered without gaps; from slot $2 on, after Byron, each block has
+-- an issuer. blocks.py compares blocks with their transactions, from tx_id 0 on.
 SELECT 'first_block_no of tip' AS what, NULL::bytea AS address, first_block_no::text AS indexed,
        first.block_no::text AS recomputed
 FROM tip, (
@@ -32,8 +33,10 @@ LIMIT $1
 -- name: check_eras
 -- The first era after Byron begins with the first block from slot $2 on, and each later one with a block.
 -- against_node.py compares which block that is.
-SELECT 'first slot of era_start' AS what, NULL::bytea AS address, found.slot_no::text AS indexed, first.slot_no::text AS recomputed
-FROM (SELECT min(slot_no) AS slot_no FROM era_start) found, (SELECT min(slot_no) AS slot_no FROM block WHERE slot_no >= $2) first
+SELECT 'first slot of era_start' AS what, NULL::bytea AS address, found.slot_no::text AS indexed,
+       first.slot_no::text AS recomputed
+FROM (SELECT min(slot_no) AS slot_no FROM era_start) found,
+    (SELECT min(slot_no) AS slot_no FROM block WHERE slot_no >= $2) first
 WHERE found.slot_no IS DISTINCT FROM first.slot_no
 UNION ALL
 SELECT 'block at the start of ' || era, NULL, 'none at slot ' || slot_no, 'a block'
@@ -57,8 +60,8 @@ ORDER BY e.slot_no
 LIMIT $1
 
 -- name: check_hashes
--- Hashes have 32 bytes, those of pools and policies 28, and an epoch boundary block has the hash of no other block. blocks.py
--- checks the hashes of transactions, hashes.py those of datums and scripts.
+-- Hashes have 32 bytes, those of pools and policies 28, and an epoch boundary block has the hash of no other block.
+-- blocks.py checks the hashes of transactions, hashes.py those of datums and scripts.
 SELECT format('length of %s of %s', of_column, of_row) AS what, NULL::bytea AS address, length(hash)::text AS indexed,
        expected::text AS recomputed
 FROM (
@@ -79,8 +82,10 @@ WHERE EXISTS (SELECT FROM block WHERE block.hash = e.hash)
 LIMIT $1
 
 -- name: check_numbers
--- Every numbered byte string has exactly one number. If one has two, sums over both are right, and no checksum shows it.
-SELECT 'address_no of' AS what, raw AS address, string_agg(address_no::text, ' and ') AS indexed, 'one number' AS recomputed
+-- Every numbered byte string has exactly one number. If one has two, sums over both are right, and no checksum shows
+-- it.
+SELECT 'address_no of' AS what, raw AS address, string_agg(address_no::text, ' and ') AS indexed,
+       'one number' AS recomputed
 FROM address GROUP BY raw HAVING count(*) > 1
 UNION ALL
 SELECT 'stake_no of ' || encode(raw, 'hex'), NULL, string_agg(stake_no::text, ' and '), 'one number'
@@ -95,7 +100,8 @@ LIMIT $1
 
 -- name: check_equal_hashes
 -- No two blocks, datums or scripts have the same hash.
-SELECT 'block hash ' || encode(hash, 'hex') AS what, NULL::bytea AS address, count(*)::text AS indexed, '1' AS recomputed
+SELECT 'block hash ' || encode(hash, 'hex') AS what, NULL::bytea AS address, count(*)::text AS indexed,
+       '1' AS recomputed
 FROM block GROUP BY hash HAVING count(*) > 1
 UNION ALL
 SELECT 'datum ' || encode(hash, 'hex'), NULL, count(*)::text, '1' FROM datum GROUP BY hash HAVING count(*) > 1
@@ -114,11 +120,14 @@ FROM (
     UNION ALL
     SELECT 'pool_no', 'pool_epoch ' || epoch_no, pool_no FROM pool_epoch WHERE pool_no NOT IN (SELECT pool_no FROM pool)
     UNION ALL
-    SELECT 'pool_no', 'pool_reward ' || epoch_no, pool_no FROM pool_reward WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    SELECT 'pool_no', 'pool_reward ' || epoch_no, pool_no FROM pool_reward
+        WHERE pool_no NOT IN (SELECT pool_no FROM pool)
     UNION ALL
-    SELECT 'pool_no', 'stake_event of tx_id ' || tx_id, pool_no FROM stake_event WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    SELECT 'pool_no', 'stake_event of tx_id ' || tx_id, pool_no FROM stake_event
+        WHERE pool_no NOT IN (SELECT pool_no FROM pool)
     UNION ALL
-    SELECT 'pool_no', 'pool_update of tx_id ' || tx_id, pool_no FROM pool_update WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    SELECT 'pool_no', 'pool_update of tx_id ' || tx_id, pool_no FROM pool_update
+        WHERE pool_no NOT IN (SELECT pool_no FROM pool)
     UNION ALL
     SELECT 'pool_no', 'pool_retirement of tx_id ' || tx_id, pool_no
     FROM pool_retirement WHERE pool_no NOT IN (SELECT pool_no FROM pool)
@@ -224,11 +233,12 @@ FROM reward_due, tip WHERE reward_due.slot_no > tip.slot_no
 LIMIT $1
 
 -- name: check_ledger_state
--- An epoch's figures were read at one of its slots, whose block a fork may have removed since. All its rewards are read, or the
--- next to read are of an account that exists, and all were read in an earlier epoch at the latest, or in this one if a rollback
--- from the next has them read again. After a rollback (-1), all is to be read again.
+-- An epoch's figures were read at one of its slots, whose block a fork may have removed since. All its rewards are
+-- read, or the next to read are of an account that exists, and all were read in an earlier epoch at the latest, or in
+-- this one if a rollback from the next has them read again. After a rollback (-1), all is to be read again.
 WITH present AS (
-    SELECT *, CASE WHEN slot_no < $2 THEN epoch_no ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS slot_epoch_no
+    SELECT *, CASE WHEN slot_no < $2 THEN epoch_no
+        ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS slot_epoch_no
     FROM ledger_state
 )
 SELECT figures.what || ' of ledger_state' AS what, NULL::bytea AS address, indexed, recomputed
@@ -248,7 +258,8 @@ WHERE indexed IS DISTINCT FROM recomputed
 LIMIT $1
 
 -- name: check_rollbacks
--- Each row counts rollbacks of depths up to its bound, one of $2, and above the one before it; the last was in the past.
+-- Each row counts rollbacks of depths up to its bound, one of $2, and above the one before it; the last was in the
+-- past.
 SELECT format('rollbacks of up to %s blocks', blocks_at_most) AS what, NULL::bytea AS address,
        format('%s of %s blocks, the last of %s at %s', rollbacks, blocks, last_blocks, last_at) AS indexed,
        format('each of %s to %s blocks, until %s', least, most, now()) AS recomputed

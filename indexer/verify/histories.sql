@@ -3,7 +3,8 @@
 -- name: ranges
 -- Ranges of $1 row numbers of a {history}.
 SELECT '{history}' AS history, number AS first_no, number + $1::integer AS next_no
-FROM generate_series((SELECT min({owner_no}) FROM {history}), (SELECT max({owner_no}) FROM {history}), $1::integer) AS number
+FROM generate_series((SELECT min({owner_no}) FROM {history}), (SELECT max({owner_no}) FROM {history}),
+    $1::integer) AS number
 
 -- name: chunks
 -- The chunks of a {history} from row number $1 to before $2, in order, and whether their {owner} exists.

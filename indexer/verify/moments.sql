@@ -1,8 +1,8 @@
 -- The blocks that bound what is verified.
 
 -- name: last
--- The last block, by its row and not by that of the tip, which is compared with it. Within a slot, the epoch boundary block
--- comes first.
+-- The last block, by its row and not by that of the tip, which is compared with it. Within a slot, the epoch boundary
+-- block comes first.
 SELECT slot_no, hash AS block_hash, ebb
 FROM (
     (SELECT slot_no, hash, false AS ebb FROM block ORDER BY slot_no DESC LIMIT 1)

@@ -2,7 +2,8 @@
 INSERT INTO partner.verification (network_id, began_at, ended_at, slot_no, block_no, node_blocks, differing)
 VALUES ($1, $2, clock_timestamp(), $3, $4, $5, $6)
 ON CONFLICT (network_id) DO UPDATE SET
-    began_at = excluded.began_at, ended_at = excluded.ended_at, slot_no = excluded.slot_no, block_no = excluded.block_no,
+    began_at = excluded.began_at, ended_at = excluded.ended_at, slot_no = excluded.slot_no,
+        block_no = excluded.block_no,
     node_blocks = excluded.node_blocks, differing = excluded.differing
 
 -- name: due

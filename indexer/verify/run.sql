@@ -13,7 +13,8 @@ CREATE TEMPORARY TABLE stake_part (raw bytea, lovelace bigint)
 
 -- name: make_account_part
 CREATE TEMPORARY TABLE account_part (
-    stake_no integer, txs bigint, tx_ids bigint, withdrawals bigint, withdrawal_tx_ids bigint, withdrawal_weighted bigint
+    stake_no integer, txs bigint, tx_ids bigint, withdrawals bigint, withdrawal_tx_ids bigint,
+        withdrawal_weighted bigint
 )
 
 -- name: make_utxo_part
@@ -27,8 +28,10 @@ CREATE TEMPORARY TABLE holder_part (asset_no integer, address_no integer, quanti
 
 -- name: make_asset_part
 CREATE TEMPORARY TABLE asset_part (
-    asset_no integer, txs bigint, tx_ids bigint, weighted bigint, supply bigint, supply_large numeric, mints bigint, burns bigint,
-    mint_tx_ids bigint, mint_weighted bigint, named bigint, named_tx_ids bigint, first_tx_id bigint, first_mint_tx_id bigint
+    asset_no integer, txs bigint, tx_ids bigint, weighted bigint, supply bigint, supply_large numeric, mints bigint,
+        burns bigint,
+    mint_tx_ids bigint, mint_weighted bigint, named bigint, named_tx_ids bigint, first_tx_id bigint,
+        first_mint_tx_id bigint
 )
 
 -- name: make_reference_part
@@ -42,7 +45,8 @@ CREATE TEMPORARY TABLE recomputed_address (address_no integer, txs bigint, tx_id
 
 -- name: make_recomputed_account
 CREATE TEMPORARY TABLE recomputed_account (
-    stake_no integer, txs bigint, tx_ids numeric, withdrawals bigint, withdrawal_tx_ids numeric, withdrawal_weighted numeric
+    stake_no integer, txs bigint, tx_ids numeric, withdrawals bigint, withdrawal_tx_ids numeric,
+        withdrawal_weighted numeric
 )
 
 -- name: make_recomputed_stake

@@ -35,8 +35,10 @@ LIMIT $1
 SELECT 'amount of delegator ' || encode(stake.raw, 'hex') AS what, NULL::bytea AS address,
        format('%s in the list of pool_no %s', delegator.amount, delegator.pool_no) AS indexed,
        format('%s in the list of pool_no %s',
-              CASE WHEN d.pool_no IS NOT NULL THEN d.balance + coalesce(reward.lovelace, 0) END, d.pool_no) AS recomputed
-FROM stake LEFT JOIN reward USING (stake_no) LEFT JOIN delegation d USING (stake_no) FULL JOIN delegator USING (stake_no)
+              CASE WHEN d.pool_no IS NOT NULL THEN d.balance + coalesce(reward.lovelace, 0) END,
+                  d.pool_no) AS recomputed
+FROM stake LEFT JOIN reward USING (stake_no) LEFT JOIN delegation d USING (stake_no) FULL
+    JOIN delegator USING (stake_no)
 WHERE d.pool_no IS DISTINCT FROM delegator.pool_no OR d.balance + coalesce(reward.lovelace, 0) <> delegator.amount
 ORDER BY stake_no
 LIMIT $1
