@@ -20,7 +20,7 @@ ORDER BY of_table
 -- and a statement that counts the rows which are found in its order, those with an equal value once if it is unique
 -- (none of their columns may be null); or, of the rows from ctid $1 to before $2, all, those which are found by their
 -- own values, and all rows with an equal value.
-SELECT name, of_table, method = 'hash' AS hashed, condition, pages,
+SELECT name, of_table, method = 'hash' AS hashed, condition, pages, indcheckxmin AS checks_xmin,
        CASE method WHEN 'btree' THEN
            format('SELECT count(*) FROM (SELECT %s FROM %I WHERE %s ORDER BY %s OFFSET 0) AS entry',
                   CASE WHEN indisunique THEN 'DISTINCT ' || names ELSE '' END, of_table, coalesce(condition, 'true'),
@@ -32,7 +32,7 @@ SELECT name, of_table, method = 'hash' AS hashed, condition, pages,
                   of_table, columns)
        END AS statement
 FROM (
-    SELECT i.relname::text AS name, t.relname::text AS of_table, amname AS method, indisunique,
+    SELECT i.relname::text AS name, t.relname::text AS of_table, amname AS method, indisunique, indcheckxmin,
            pg_get_expr(indpred, indrelid) AS condition,
            pg_relation_size(t.oid) / current_setting('block_size')::integer AS pages, (
         SELECT string_agg(pg_get_indexdef(indexrelid, place, true)
