@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.keys.limits.state import AWAY, HOLD_S, OPEN, TRANSITIONS
+from api.keys.limits.state import AWAY, HOLD_S, OPEN, OWING, TRANSITIONS, Participant
 from api.keys.limits.verdicts import Verdict
 from api.keys.restrictions import Call
 from tests.pure.limits_world import STEP_S, Process, World
@@ -199,3 +199,26 @@ def test_what_is_admitted_alone_while_a_heartbeat_is_on_its_way_is_reported() ->
     world.run(5)
     assert world.is_settled()
     assert len(world.valkey.minute) >= len(world.admitted) > 100
+
+
+def test_known_peers_are_kept_until_a_new_life_is_open() -> None:
+    """Valkey, which has lost its data, learns from them who has yet to report."""
+    part = Participant(b"first")
+    part.heard(0, b"data1.1", 1, 3, 0, b"first", b"second", b"third")
+    part.heard(1, b"data2.1", 0, 1, 60_000_000, b"first")
+    assert (set(part.peers), part.processes) == ({b"first", b"second", b"third"}, 3)
+    part.heard(2, b"data2.1", 1, 2, 0, b"first", b"second")
+    assert (set(part.peers), part.processes) == ({b"first", b"second"}, 2)
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_the_answer_to_a_report_of_an_earlier_life_changes_nothing(accepted: bool) -> None:
+    part = Participant(b"first")
+    part.heard(0, b"data1.1", 0, 1, 60_000_000, b"first")
+    earlier = part.next_report(0)
+    assert earlier is not None and earlier.life == b"data1.1"
+    part.heard(1, b"data1.2", 0, 1, 60_000_000, b"first")
+    part.reported(earlier, accepted)
+    assert (part.state, part.life) == (OWING, b"")
+    now = part.next_report(1)
+    assert now is not None and now.life == b"data1.2"
