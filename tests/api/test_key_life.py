@@ -13,7 +13,7 @@ from api.admin.limits import Networks, QuotaKind
 from api.keys.limits.local import LocalLimits
 from api.keys.limits.verdicts import RunningQuota
 from api.keys.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
-from api.sources import retention
+from api.sources import clock, retention
 from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
@@ -319,7 +319,7 @@ async def test_a_quota_that_valkey_lost_is_recounted_from_the_usage_table(
 
 
 def test_without_valkey_each_process_grants_its_share_of_the_remaining_quota() -> None:
-    now = datetime.now(UTC)
+    now = clock.now()
     quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
     minutes, good = LocalLimits(), good_key(1_000, quota)
     taken = [minutes.take(good, processes=2, now_s=0) for _ in range(5)]

@@ -4,7 +4,7 @@ import random
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from api.keys.limits.state import AWAY, HOLD_S, OPEN, OWING, TRANSITIONS, Participant
@@ -76,13 +76,16 @@ def test_no_minute_admits_more_than_the_limit_when_data_are_lost(
 
 
 @given(st.integers(), events(*OUTAGES))
+@example(0, [("ask", 0, 1, 0), ("ask", 1, 11, 0), ("ask", 0, 1, 0), ("one is cut off", 0, 1, 1)])
 @settings(deadline=None)
 def test_once_all_have_reported_valkey_counts_what_each_admitted_alone(
     seed: int, happened: list[tuple[str, int, int, float]]
 ) -> None:
     world = played(seed, happened)
     for at_s, is_settled in world.admitted:
-        assert not is_settled or world.before(at_s) <= LIMIT
+        # What a process admits alone at the same moment follows: it would owe a report otherwise, which takes time.
+        alone = sum(other_s == at_s and not other_is_settled for other_s, other_is_settled in world.admitted)
+        assert not is_settled or world.before(at_s) - alone <= LIMIT
 
 
 @given(st.integers(), events(*OUTAGES))
