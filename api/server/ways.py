@@ -74,7 +74,7 @@ class _Open(Way[None]):
     async def authenticate(self, request: web.BaseRequest) -> None:
         pass
 
-    async def answer(self, request: Request, who: None) -> Any:  # noqa: ARG002
+    async def answer(self, request: Request, who: None) -> Any:  # noqa: ARG002 - every way is told who calls
         return await self.route.handler(OpenAsk(self._services, request.question))
 
 

@@ -17,7 +17,7 @@ _HASH_BYTES = 32
 
 
 async def check(moments: Moments, network: Network, *, from_origin: bool) -> list[CheckResult]:
-    """Run all checks of this module, each in a snapshot of its own."""
+    """Run all checks of this module, each in its own snapshot."""
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
         CheckResult("chain", await moments.all(_chain, MOST_SHOWN, network.byron_slots)),

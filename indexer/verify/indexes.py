@@ -3,7 +3,7 @@
 An answer that looks a row up does not see it if the index has lost its entry. So as many rows must be found through an
 index as its table has: in the order of a sorted one (btree), where those with an equal value count once if it is
 unique, and by looking up each row's own value in a hash index. The latter takes longest, so a table is looked up in
-ranges of its pages, each in a snapshot of its own.
+ranges of its pages, each in its own snapshot.
 
 NOTE: amcheck, where it is installed, needs the rights of a superuser and several times as long, and knows no hash
 indexes. BRIN indexes have no entry for a row; rollbacks and verify use them, answers do not.

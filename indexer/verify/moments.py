@@ -85,7 +85,7 @@ class Moments(msgspec.Struct, frozen=True):
             yield moment
 
     async def all(self, query: sql.Query[sql.Row], *arguments: object) -> list[sql.Row]:
-        """Every row of a statement, in a snapshot of its own. Raises TipGone."""
+        """Every row of a statement, in its own snapshot. Raises TipGone."""
         async with self.next() as moment:
             return await query.all(moment.db, *arguments)
 

@@ -1,4 +1,4 @@
-"""Processes that read history, for verify: each works on a part at a time, in a snapshot of its own (moments.py)."""
+"""Processes that read history, for verify: each works on a part at a time, in its own snapshot (moments.py)."""
 
 import asyncio
 import gc

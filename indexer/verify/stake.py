@@ -38,7 +38,7 @@ class Moves(msgspec.Struct, frozen=True):
 
 
 async def check(moments: Moments, network: Network) -> list[CheckResult]:
-    """Run all checks of this module except that of epochs' snapshots, each in a snapshot of its own."""
+    """Run all checks of this module except that of epochs' snapshots, each in its own snapshot."""
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
         CheckResult("delegation", await moments.all(_delegation, MOST_SHOWN, ACTIVE_AFTER_EPOCHS)),

@@ -152,6 +152,12 @@ async def test_a_malformed_idempotency_key_is_refused_by_every_post(
         assert [is_replayed(await post.send(api, key=longest)) for _ in range(2)] == [False, True]
 
 
+async def test_a_malformed_idempotency_key_is_refused_by_a_post_that_only_reads(api: Client, key: str) -> None:
+    wrong = {"Idempotency-Key": "x" * 256}
+    reply = await api.call("POST", "/v1/bulk/transactions", key, json={"ids": ["0" * 64]}, headers=wrong)
+    assert (reply.status, reply.headers["Error-Code"]) == (400, "invalid_idempotency_key")
+
+
 def test_every_post_documents_the_header_and_no_other_operation_does() -> None:
     for methods in document(ROUTES, {})["paths"].values():
         for method, operation in methods.items():
