@@ -287,6 +287,8 @@ async def test_a_new_credential_has_its_rules_before_its_key_is_shown(site: Site
     async with site.visit(partner.admin_key, permissions=["clipboard-read", "clipboard-write"]) as page:
         await page.goto(f"/console#/accounts/{account['id']}")
         await click(page, "New credential")
+        create = page.get_by_role("button", name="Create credential")
+        assert await create.evaluate("(button) => button.getBoundingClientRect().bottom <= innerHeight")
         await page.get_by_role("dialog").get_by_label("assets").check()
         await in_dialog(page, "Create credential", Name="b", Network="Preview", Quota="100", Networks="nonsense")
         await page.get_by_role("dialog").get_by_text("ip_networks must be an array of").wait_for()
