@@ -37,10 +37,10 @@ from shared import database, schema, servers, settings
 from shared.ledger import Point
 from shared.network import MAINNET
 
-_LARGEST_PIECE = 100_000  # transactions
+_MAX_PIECE = 100_000  # transactions
 _PIECES = 10
 _SAVE_EVERY = 5  # pieces
-_BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
+_BATCH_BLOCKS = batches.MAX_TRANSACTIONS // BLOCK_TRANSACTIONS
 _AHEAD_BLOCKS = 10**7
 _LOOK_EVERY_S = 0.05
 _NAME = "bench_growth"
@@ -281,8 +281,8 @@ class Growth:
 
 def piece_of(transactions: int) -> int:
     """The number of transactions in a piece, for whole batches and at least ten pieces."""
-    most = min(_LARGEST_PIECE, transactions // _PIECES)
-    return most - most % batches.MOST_TRANSACTIONS
+    most = min(_MAX_PIECE, transactions // _PIECES)
+    return most - most % batches.MAX_TRANSACTIONS
 
 
 def checkpoints_of(transactions: int) -> list[int]:

@@ -46,7 +46,7 @@ _GOALS = {"bulk": 0.50, "always-on": 0.40}
 _GOAL_CPU_US = 35
 _BUFFER_BYTES = 1 << 20
 _RULES = value_check.Rules(value_check.Deposits(2_000_000, 500_000_000), from_origin=True)
-_BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
+_BATCH_BLOCKS = batches.MAX_TRANSACTIONS // BLOCK_TRANSACTIONS
 # How far the node is ahead of each block: too far for histories to be written with their indexes, or close enough, but
 # not so close that batches become single blocks.
 _AHEAD_BLOCKS = {"bulk": 10**7, "always-on": SECURITY_PARAMETER // 2}

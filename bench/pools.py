@@ -29,7 +29,7 @@ BLOCK_STAKES = 300
 """The number of stake credentials that a full block touches."""
 
 _POOLS = 3_000
-_LARGEST = 1
+_LARGEST_POOL = 1
 _HASH = bytes(28)
 _BY_OFFSET = """
 SELECT stake.raw, page.amount, stake.active_epoch_no
@@ -58,7 +58,7 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
         """,
         delegators,
         in_largest / delegators,
-        _LARGEST,
+        _LARGEST_POOL,
         _POOLS,
     )
     await db.execute(
@@ -68,7 +68,7 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
     await db.execute(
         "INSERT INTO pool SELECT n, CASE n WHEN $1 THEN $2 ELSE sha224(n::text::bytea) END"
         " FROM generate_series(1, $3) AS n",
-        _LARGEST,
+        _LARGEST_POOL,
         _HASH,
         _POOLS,
     )
@@ -95,10 +95,10 @@ async def pages(db: asyncpg.Connection) -> Table:
     table = Table("offset", "page, ms", "by OFFSET alone, ms", title="delegators of one pool")
     for column in table.columns:
         column.justify = "right"
-    total: int = await db.fetchval("SELECT count(*) FROM delegator WHERE pool_no = $1", _LARGEST)
+    total: int = await db.fetchval("SELECT count(*) FROM delegator WHERE pool_no = $1", _LARGEST_POOL)
     for offset in (0, 1_000, 10_000, 50_000, 100_000, 150_000, total - PAGE):
         ours = await timed_ms(partial(pools.delegators_of.all, db, _HASH, PAGE, offset))
-        plain = await timed_ms(partial(db.fetch, _BY_OFFSET, _LARGEST, PAGE, offset))
+        plain = await timed_ms(partial(db.fetch, _BY_OFFSET, _LARGEST_POOL, PAGE, offset))
         table.add_row(f"{offset:,}", f"{ours:.2f}", f"{plain:.2f}")
     table.add_row("the pool itself", f"{await timed_ms(lambda: pools.pool_of.one(db, _HASH, 500)):.2f}", "")
     return table
@@ -131,8 +131,10 @@ async def boundary(db: asyncpg.Connection) -> Table:
             await epochs.refresh(db, stakes)
 
     table.add_row("snapshot", f"{await cross('false'):,.0f}")
-    table.add_row("snapshot, small pools reaped", f"{await cross(f'pool_no % 100 = 0 AND pool_no <> {_LARGEST}'):,.0f}")
-    table.add_row("snapshot, the largest pool reaped", f"{await cross(f'pool_no = {_LARGEST}'):,.0f}")
+    table.add_row(
+        "snapshot, small pools reaped", f"{await cross(f'pool_no % 100 = 0 AND pool_no <> {_LARGEST_POOL}'):,.0f}"
+    )
+    table.add_row("snapshot, the largest pool reaped", f"{await cross(f'pool_no = {_LARGEST_POOL}'):,.0f}")
     table.add_row(f"lists of delegators after a block with {BLOCK_STAKES} credentials", f"{await timed_ms(block):,.1f}")
     return table
 

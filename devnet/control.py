@@ -16,8 +16,8 @@ from aiohttp import web
 from devnet.generator import Generated
 from devnet.node import Node
 
-MOST_BLOCKS = 1_000
-DEEPEST_FORK = 100
+MAX_BLOCKS = 1_000
+MAX_FORK_DEPTH = 100
 FORK_DEPTH = 3
 _SEEDS = count(1_000_000)
 
@@ -82,14 +82,14 @@ def _nothing(_node: Node, _pace: Pace, _request: web.Request) -> None:
 
 
 def _grow(node: Node, _pace: Pace, request: web.Request) -> None:
-    node.grow(_number(request, "blocks", 1, MOST_BLOCKS))
+    node.grow(_number(request, "blocks", 1, MAX_BLOCKS))
 
 
 def _fork(node: Node, _pace: Pace, request: web.Request) -> None:
     forget = request.query.get("forget", "false")
     if forget not in ("true", "false"):
         raise ValueError("forget must be true or false")
-    fork(node, _number(request, "depth", FORK_DEPTH, DEEPEST_FORK), forget=forget == "true")
+    fork(node, _number(request, "depth", FORK_DEPTH, MAX_FORK_DEPTH), forget=forget == "true")
 
 
 def _stall(_node: Node, pace: Pace, _request: web.Request) -> None:

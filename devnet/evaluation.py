@@ -27,7 +27,7 @@ _FOLDER = Path(__file__).parent / "evaluator"
 _INSTALL_WITHIN_S = 120
 _SCALUS_WITHIN_S = 5.0
 _AIKEN_WITHIN_S = 20.0
-_MOST_HEAP_MIB = 512  # of a process; a unit of memory is 8 bytes, and a transaction may have some ten million
+_MAX_HEAP_MIB = 512  # of a process; a unit of memory is 8 bytes, and a transaction may have some ten million
 _FAILURE = re.compile(r"(Spend|Mint|Cert|Withdraw|Reward|Vote|Propose)\w*\[(\d+)\]\s*(.*)", re.DOTALL)
 _PURPOSES = {
     "Spend": "spend", "Mint": "mint", "Cert": "publish", "Withdraw": "withdraw", "Reward": "withdraw",
@@ -143,7 +143,7 @@ async def _run(machine: Literal["scalus", "aiken"], asked: bytes, within_s: floa
     """The answer of a machine. Raises TimeoutError, and Unclear if its process fails."""
     process = await asyncio.create_subprocess_exec(
         "node",
-        f"--max-old-space-size={_MOST_HEAP_MIB}",
+        f"--max-old-space-size={_MAX_HEAP_MIB}",
         "evaluate.cjs",
         machine,
         cwd=_FOLDER,

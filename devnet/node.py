@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 Json = dict[str, Any]
 
-MOST_SCRIPT_RUNS = 2
+MAX_SCRIPT_RUNS = 2
 """The most transactions whose scripts run at a time in evaluations, and in submissions, which wait for none."""
 
 
@@ -64,7 +64,7 @@ class Node:
         self.delay_s = 0.0
         self.injected: deque[bytes] = deque()
         self.mempool = Mempool()
-        self.evaluating, self.submitting = (asyncio.Semaphore(MOST_SCRIPT_RUNS) for _ in range(2))
+        self.evaluating, self.submitting = (asyncio.Semaphore(MAX_SCRIPT_RUNS) for _ in range(2))
         self._index: dict[str, int] = {}
         self._ledger = Ledger.of(chain)
         self.extend(chain.blocks)

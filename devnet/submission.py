@@ -16,7 +16,7 @@ from devnet.witnesses import Pointer
 Json = dict[str, Any]
 
 METHODS = ("submitTransaction", "evaluateTransaction")
-_LONGEST_HEX = 2 * 1024**2
+_MAX_HEX_LENGTH = 2 * 1024**2
 _SCRIPTS_SINCE = "conway"
 
 
@@ -179,7 +179,7 @@ def _shown(pointer: Pointer) -> Json:
 
 def _read(text: str, version: tuple[int, int]) -> Submitted:
     try:
-        if len(text) > _LONGEST_HEX:
+        if len(text) > _MAX_HEX_LENGTH:
             raise ValueError
         content = bytes.fromhex(text)
     except ValueError:

@@ -45,7 +45,7 @@ from shared import command, database, lifecycle, network_state, schema, servers,
 from shared import log as logging
 from shared.command import EmbeddedOption, VersionOption, name_database
 from shared.copies import CopyRefused
-from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
+from shared.ledger import MAX_SLOT, SECURITY_PARAMETER
 from shared.network import Network, by_name
 from shared.setting_forms import masked
 
@@ -199,9 +199,7 @@ def resync(
     network: NetworkOption,
     from_slot: Annotated[
         int,
-        typer.Option(
-            "--from-slot", min=0, max=HIGHEST_SLOT, help="Roll back to the last block at or before this slot."
-        ),
+        typer.Option("--from-slot", min=0, max=MAX_SLOT, help="Roll back to the last block at or before this slot."),
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation, however many blocks are removed.")] = False,
     embedded: EmbeddedOption = False,
@@ -280,7 +278,7 @@ def verify(
     ] = "100%",
     from_slot: Annotated[
         int,
-        typer.Option("--from-slot", min=0, max=HIGHEST_SLOT, help="First slot to compare; requires --against-node."),
+        typer.Option("--from-slot", min=0, max=MAX_SLOT, help="First slot to compare; requires --against-node."),
     ] = 0,
     ogmios_url: Annotated[
         str | None,
@@ -420,7 +418,7 @@ def _bar(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int], None]]:
 @commands.command()
 def record(
     network: NetworkOption,
-    from_slot: Annotated[int, typer.Option("--from-slot", min=0, max=HIGHEST_SLOT, help="First slot to record.")],
+    from_slot: Annotated[int, typer.Option("--from-slot", min=0, max=MAX_SLOT, help="First slot to record.")],
     blocks: Annotated[int, typer.Option("--blocks", min=1, help="Number of blocks.")],
     out: Annotated[Path, typer.Option("--out", help="File to write; compressed if the name ends in .xz.")],
     ogmios_url: OgmiosOption = None,

@@ -19,10 +19,10 @@ from shared.ledger import HASH28_BYTES
 from shared.network import Network
 from shared.packed import CREDENTIAL_ORIGINS, Origin
 
-LONGEST_TEXT = 16_000
+MAX_TEXT_LENGTH = 16_000
 """Maximum characters of an address. The ledger sets no limit for Byron; the longest on mainnet has about 10,500."""
 
-LONGEST_STAKE_TEXT = 64
+MAX_STAKE_TEXT_LENGTH = 64
 """Maximum characters of a stake address."""
 
 _BYRON = 0b1000
@@ -87,7 +87,7 @@ def parse(text: str, network: Network) -> bytes:
     Raises InvalidAddress for anything but a bech32 payment address or a Byron address, ForeignAddress for an address
     of a different network. A Byron address of any test network is accepted on every test network.
     """
-    if len(text) > LONGEST_TEXT or not text.isascii():
+    if len(text) > MAX_TEXT_LENGTH or not text.isascii():
         raise InvalidAddress(text)
     raw = _parse_shelley(text) if text[:4].lower() == "addr" else _parse_byron(text)
     try:
@@ -140,7 +140,7 @@ def parse_stake(text: str, network: Network) -> bytes:
 
     Raises InvalidAddress for anything but a stake address, ForeignAddress for one of a different network.
     """
-    if len(text) > LONGEST_STAKE_TEXT or not text.isascii():
+    if len(text) > MAX_STAKE_TEXT_LENGTH or not text.isascii():
         raise InvalidAddress(text)
     try:
         hrp, raw = bech32_decode(text)

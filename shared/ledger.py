@@ -20,7 +20,7 @@ PolicyNo = NewType("PolicyNo", int)
 AssetNo = NewType("AssetNo", int)
 
 MAX_BLOCK_TRANSACTIONS = 1 << 16
-HIGHEST_SLOT = (1 << 47) - 1
+MAX_SLOT = (1 << 47) - 1
 """The last slot whose tx_ids fit into 63 bits, four million years from now."""
 
 SECURITY_PARAMETER = 2_160

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 STOP_WITHIN_S = 7.0  # of the 10 s that an operator may count on; closing connections takes part of the rest
 _CLOSE_WITHIN_S = 1.5
-LONGEST_PAUSE_S = 5.0
+MAX_PAUSE_S = 5.0
 WRONG = 2
 """The exit status of a process that can't start, because a setting, an argument or a server is wrong."""
 
@@ -98,7 +98,7 @@ async def wait_for(
     stop: asyncio.Event,
     retry_on: tuple[type[Exception], ...] = UNREACHABLE,
 ) -> Answer:
-    """Retry `attempt()` until it succeeds, after pauses of 0.1 s at first and LONGEST_PAUSE_S at most.
+    """Retry `attempt()` until it succeeds, after pauses of 0.1 s at first and MAX_PAUSE_S at most.
 
     Logs the first failure, then one every REMIND_EVERY_S. Raises Stopped once `stop` is set, and any error that is not
     in `retry_on`.
@@ -115,7 +115,7 @@ async def wait_for(
         await sleep(pause_s, stop)
         if stop.is_set():
             raise Stopped(what)
-        pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        pause_s = min(pause_s * 2, MAX_PAUSE_S)
 
 
 class Outage:

@@ -22,7 +22,7 @@ _PREFIX_BYTES = len(REFERENCE_PREFIX)
 IMAGE_SCHEMES = ("ipfs://", "https://", "ar://", "data:")
 """The beginnings of an image's URI that CIP-68 allows."""
 _NESTED_KEY = b"721"
-_MOST_DECIMALS = 255
+_MAX_DECIMALS = 255
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ def of_datum(datum: bytes, policy_id: bytes, asset_name: bytes) -> Metadata | No
 
 def is_decimals(value: object) -> TypeGuard[int]:
     """Whether a value is a valid number of decimals, 0 to 255 (CIP-26)."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_DECIMALS
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_DECIMALS
 
 
 def reference_name(asset_name: bytes) -> bytes | None:

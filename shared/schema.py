@@ -28,7 +28,7 @@ VERSION = max(int(path.name[:4]) for path in _MIGRATIONS.glob("*.sql"))
 """The schema version of this program, which the last migration leads to."""
 
 _LOCK = 0x4C454447_53434845
-_PATIENCE_S, _MOST_LOOKS = 3, 3
+_PATIENCE_S, _MAX_LOOKS = 3, 3
 """How long `migrate` waits before it logs the sessions with open commits, and after how many waits it ends them."""
 
 
@@ -113,7 +113,7 @@ def _refuse_too_old(found: int) -> None:
 async def _shut_writers_out(connection: asyncpg.Connection) -> None:
     """Lock the version's table inside the migration's commit: writers can commit again after it.
 
-    Sessions that hold the table are logged after _PATIENCE_S. After _MOST_LOOKS attempts Ledgerline's own sessions are
+    Sessions that hold the table are logged after _PATIENCE_S. After _MAX_LOOKS attempts Ledgerline's own sessions are
     terminated, which loses their uncommitted work. Other programs, such as `pg_dump`, are waited for.
     """
     looks = 0
@@ -127,7 +127,7 @@ async def _shut_writers_out(connection: asyncpg.Connection) -> None:
         except asyncpg.LockNotAvailableError:
             looks += 1
             for pid, application in await connection.fetch(_HOLDERS):
-                if looks < _MOST_LOOKS or not application.startswith(database.APPLICATION):
+                if looks < _MAX_LOOKS or not application.startswith(database.APPLICATION):
                     lifecycle.log_waiting("a commit", of=application, backend_pid=pid)
                 else:
                     log.warning("schema.writer_ended", of=application, backend_pid=pid)

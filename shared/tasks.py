@@ -18,7 +18,7 @@ from shared.lifecycle import WAITED_FOR
 
 log = structlog.get_logger()
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 3.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.2, 3.0
 SOUND_AFTER_S = 10.0
 """How long a restarted task must run before it no longer counts as failing and its pause is reset."""
 
@@ -104,4 +104,4 @@ async def _keep_running(task: _Task, work: Callable[[], Awaitable[None]]) -> Non
         known = fault is None or isinstance(fault, WAITED_FOR)  # an outage needs no traceback
         log.error("task.failed", task=task.name, cause=cause, again_in_s=pause_s, exc_info=None if known else fault)
         await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        pause_s = min(pause_s * 2, MAX_PAUSE_S)

@@ -23,7 +23,7 @@ from shared.version import VERSION
 WITHIN_S = 10.0
 """How long one trial may take."""
 
-MOST_CLOCK_DIFFERENCE_S = 2.0
+MAX_CLOCK_DIFFERENCE_S = 2.0
 _ROUND_TRIPS = 5
 
 
@@ -49,14 +49,14 @@ class Trial(msgspec.Struct):
         there = await read()
         ahead_s = there - (began + time.time()) / 2
         self.facts["clock"] = f"{abs(ahead_s):.3f} s {'ahead of' if ahead_s >= 0 else 'behind'} this machine"
-        if abs(ahead_s) > MOST_CLOCK_DIFFERENCE_S:
+        if abs(ahead_s) > MAX_CLOCK_DIFFERENCE_S:
             self.defects.append(f"the clocks differ by {abs(ahead_s):.1f} s: synchronise both")
 
     def tip(self, network: Network, slot_no: int) -> None:
         """Note how old the node's last block is."""
         age_s = time.time() - network.slot_time(slot_no).timestamp()
         self.facts["clock"] = f"its tip, slot {slot_no}, is {age_s:,.0f} s old by the clock of this machine"
-        if age_s < -MOST_CLOCK_DIFFERENCE_S:
+        if age_s < -MAX_CLOCK_DIFFERENCE_S:
             self.defects.append("its tip lies in the future: synchronise the clocks")
 
 

@@ -581,7 +581,7 @@ async def test_a_migration_waits_for_other_programs_and_keeps_no_timeout(
         migrating = asyncio.create_task(schema.migrate(newer))
         said = ""
         async with asyncio.timeout(PATIENCE_S):
-            while said.count("waiting") <= schema._MOST_LOOKS:
+            while said.count("waiting") <= schema._MAX_LOOKS:
                 await asyncio.sleep(0.05)
                 said += capsys.readouterr().out
         assert not migrating.done() and "schema.writer_ended" not in said

@@ -12,7 +12,7 @@ import msgspec
 
 from api import errors
 from api.parameters import JsonSchema, Kind
-from shared.address import LONGEST_TEXT
+from shared.address import MAX_TEXT_LENGTH
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ class _Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    address: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT)]
+    address: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TEXT_LENGTH)]
     value: Json
     datumHash: _Hash | None = None  # noqa: N815 - as above
     datum_hash: _Hash | None = None

@@ -32,7 +32,7 @@ from shared.ledger import ACTIVE_AFTER_EPOCHS, slot_of
 from shared.network import Network
 from shared.sql import Connection
 
-StakeAddress = Annotated[str, Text(address.LONGEST_STAKE_TEXT, message=errors.invalid_stake_address)]
+StakeAddress = Annotated[str, Text(address.MAX_STAKE_TEXT_LENGTH, message=errors.invalid_stake_address)]
 
 
 class AccountQuestion(Question, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class AccountList(OwnerList, frozen=True, kw_only=True):
 class AccountAddresses(AccountList, frozen=True, kw_only=True):
     """A page of the addresses of an account."""
 
-    cursor: Annotated[str | None, Text(address.LONGEST_TEXT)] = None
+    cursor: Annotated[str | None, Text(address.MAX_TEXT_LENGTH)] = None
 
 
 class AccountAssets(HoldingList, frozen=True, kw_only=True):

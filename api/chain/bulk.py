@@ -17,7 +17,7 @@ from api.chain.utxos import HIGHEST_INDEX, MadeOutput
 from api.errors import Refusal
 from api.http.bodies import in_parts
 from api.parameters import Body, Hex, Kind, Texts
-from shared.address import LONGEST_TEXT
+from shared.address import MAX_TEXT_LENGTH
 from shared.network import Network
 from shared.sql import Connection
 
@@ -32,7 +32,7 @@ _REFERENCE = re.compile(r"([0-9a-fA-F]{64})#([0-9]{1,5})")
 class Ids(Body, frozen=True, kw_only=True):
     """The ids of the objects to get, each once."""
 
-    ids: Annotated[tuple[str, ...], Texts(MOST_IDS, LONGEST_TEXT)]
+    ids: Annotated[tuple[str, ...], Texts(MOST_IDS, MAX_TEXT_LENGTH)]
 
 
 async def get_addresses(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:

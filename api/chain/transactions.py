@@ -19,11 +19,11 @@ from api.chain.tip import Tip
 from api.http.bodies import MOST_AT_ONCE, in_parts
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
 from shared import address, packed, sql
-from shared.ledger import HIGHEST_SLOT, tx_id_of
+from shared.ledger import MAX_SLOT, tx_id_of
 from shared.network import Network
 from shared.sql import Connection
 
-Address = Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address)]
+Address = Annotated[str, Text(address.MAX_TEXT_LENGTH, message=errors.invalid_address)]
 
 
 class _TransactionList(Question, frozen=True, kw_only=True):
@@ -401,7 +401,7 @@ async def _page(
     newest_first = asked.order == "desc"
     from_tx_id = before_tx_id = None
     if asked.from_slot is not None:
-        slot_no = min(asked.from_slot, HIGHEST_SLOT - 1)
+        slot_no = min(asked.from_slot, MAX_SLOT - 1)
         if newest_first:
             before_tx_id = tx_id_of(slot_no + 1, 0)
         else:

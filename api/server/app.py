@@ -38,7 +38,7 @@ from api.server.trail import Trail
 from api.server.ways import Request, Way, way_of
 from api.services import Services
 from shared import service_manager, tasks
-from shared.address import LONGEST_TEXT
+from shared.address import MAX_TEXT_LENGTH
 
 log = structlog.get_logger()
 Parsed = TypeVar("Parsed")
@@ -47,7 +47,7 @@ RECORDED_WITHIN_S = 0.1
 """How long an answer may take to reach metrics and access log."""
 
 _IDLE_S = 75.0
-_LONGEST_LINE = LONGEST_TEXT + 4_000  # bytes of a request line: a path with the longest address, and a query
+_LONGEST_LINE = MAX_TEXT_LENGTH + 4_000  # bytes of a request line: a path with the longest address, and a query
 _DISCARD_UNREAD_BODY_S = 2.0
 _FINISH_WITHIN_S = 7.0
 

@@ -13,7 +13,7 @@ from devnet.transactions.contracts import redeem
 Json = dict[str, Any]
 
 ADA = 1_000_000
-MOST_MINTED = 2**63 - 1  # a transaction's mint is a signed 64-bit number
+MAX_MINTED = 2**63 - 1  # a transaction's mint is a signed 64-bit number
 _EDITIONS = 12
 REFERENCE, NFT, FUNGIBLE, RICH = "000643b0", "000de140", "0014df10", "001bc280"  # CIP-67 labels 100, 222, 333, 444
 
@@ -37,8 +37,8 @@ def mint_huge(draft: Draft) -> Json:
     policy = draft.cast.policies[0]
     name = b"Huge".hex()
     draft.fund(10 * ADA)
-    draft.mint(policy, name, MOST_MINTED)
-    draft.pay(_owner(draft, policy), 2 * ADA, {(policy, name): MOST_MINTED})
+    draft.mint(policy, name, MAX_MINTED)
+    draft.pay(_owner(draft, policy), 2 * ADA, {(policy, name): MAX_MINTED})
     return draft.done()
 
 
@@ -53,7 +53,7 @@ def burn(draft: Draft) -> Json:
             for _, name in draft.random.sample(held, min(len(held), 3)):
                 quantity = draft.assets[policy, name]
                 whole = draft.random.random() < 0.5
-                draft.mint(policy, name, -min(quantity if whole else (quantity + 1) // 2, MOST_MINTED))
+                draft.mint(policy, name, -min(quantity if whole else (quantity + 1) // 2, MAX_MINTED))
             if draft.random.random() < 0.3:
                 draft.mint(policy, draft.random.randbytes(4).hex(), 7)
             return draft.done(owner)

@@ -156,10 +156,10 @@ def _ledgers(tree: Any) -> bytes:
     if not isinstance(tree, list):
         return cbor2.dumps(tree)
     parts = b"".join(map(_ledgers, tree))
-    return b"\x9f" + parts + b"\xff" if len(tree) > _LONGEST_DEFINITE else bytes((0x80 | len(tree),)) + parts
+    return b"\x9f" + parts + b"\xff" if len(tree) > _MAX_DEFINITE_LENGTH else bytes((0x80 | len(tree),)) + parts
 
 
-_LONGEST_DEFINITE = 23
+_MAX_DEFINITE_LENGTH = 23
 
 
 def _tree(clause: Any) -> list[Any] | None:

@@ -11,7 +11,7 @@ from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
 from shared import address, metadata, packed
 from shared.encoding import bech32_payload
-from shared.ledger import HASH28_BYTES, HIGHEST_SLOT, Point, pool_id_of
+from shared.ledger import HASH28_BYTES, MAX_SLOT, Point, pool_id_of
 from shared.packed import OutputKey
 
 _OF_FOUR = b"84"  # the head of an array of four items, in hex
@@ -80,7 +80,7 @@ def of_block(block: frames.Block) -> BlockEffects:
     slot_no = -1 if ebb else block.slot
     if slot_no is None:
         raise frames.Unreadable(f"block {block.id} without a slot")
-    if slot_no > HIGHEST_SLOT or not 0 <= block.height <= HIGHEST_SLOT:
+    if slot_no > MAX_SLOT or not 0 <= block.height <= MAX_SLOT:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no} and height {block.height}: out of range")
     try:
         return BlockEffects(

@@ -23,10 +23,10 @@ from shared.network import Network
 from shared.network_state import Comparison, Difference
 from shared.phase import Phase
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """The most differences of one kind that are named."""
 
-MOST_LETTERS = 200
+MAX_LETTERS = 200
 """The most letters that are shown of a value that differs: protocol parameters have lists of thousands."""
 
 
@@ -118,7 +118,7 @@ class Tally:
         named = self._named.setdefault(kind, [])
         named.append(difference)
         named.sort(key=lambda each: each.name)  # the order of a set changes
-        del named[MOST_NAMED:]
+        del named[MAX_NAMED:]
 
 
 async def ask_node(subject: Subject, node: Ogmios, at: At, keys: list[Any]) -> dict[Any, Any] | None:
@@ -146,8 +146,8 @@ def excerpts(ours: str, node: str) -> tuple[str, str]:
     """Both values; of long ones what begins shortly before the first difference."""
     pairs = enumerate(zip(ours, node, strict=False))
     place = next((place for place, (one, other) in pairs if one != other), min(len(ours), len(node)))
-    begin = max(0, place - MOST_LETTERS // 4) if max(len(ours), len(node)) > MOST_LETTERS else 0
-    end = begin + MOST_LETTERS
+    begin = max(0, place - MAX_LETTERS // 4) if max(len(ours), len(node)) > MAX_LETTERS else 0
+    end = begin + MAX_LETTERS
     one, other = (f"{'…' if begin else ''}{each[begin:end]}{'…' if len(each) > end else ''}" for each in (ours, node))
     return one, other
 

@@ -313,7 +313,7 @@ def _decode(decoder: msgspec.json.Decoder[Decoded], frame: bytes) -> Decoded:
 
 
 def _shallow(frame: bytes) -> bytes:
-    """The frame with `null` in place of values nested deeper than _DEEPEST; the fields that we use are not that deep.
+    """The frame with `null` in place of values nested deeper than _MAX_DEPTH; the fields that we use are not that deep.
 
     NOTE: metadata of a 16 kB transaction may be nested 16,000 levels deep, scripts some thousand, and decoders recurse.
     """
@@ -321,17 +321,17 @@ def _shallow(frame: bytes) -> bytes:
     for token in _BRACKETS.finditer(frame):
         if token[0] in b"[{":
             depth += 1
-            if depth == _DEEPEST + 1:
+            if depth == _MAX_DEPTH + 1:
                 kept.append(frame[kept_until : token.start()])
         elif token[0] in b"]}":
             depth -= 1
-            if depth == _DEEPEST:
+            if depth == _MAX_DEPTH:
                 kept.append(b"null")
                 kept_until = token.end()
     return b"".join((*kept, frame[kept_until:]))
 
 
-_DEEPEST = 200
+_MAX_DEPTH = 200
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 
 

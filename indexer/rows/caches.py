@@ -27,9 +27,9 @@ UNCOMMITTED_PARTS = 2
 built or is queued.
 """
 
-MOST_OUTPUTS = 500_000
-MOST_NUMBERS = 500_000
-MOST_ADDRESSES = 500_000
+MAX_OUTPUTS = 500_000
+MAX_NUMBERS = 500_000
+MAX_ADDRESSES = 500_000
 
 
 class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
@@ -105,7 +105,7 @@ class Numbers(Recent[bytes, No]):
     """
 
     def __init__(self, query: "sql.Query[NumberRow[No]]", next_number: No) -> None:
-        super().__init__(MOST_NUMBERS)
+        super().__init__(MAX_NUMBERS)
         self._query, self._next = query, next_number
 
     async def look_up(self, db: Connection, raws: Iterable[bytes]) -> list[tuple[No, bytes]]:
@@ -140,7 +140,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
     """The numbers of each address and of its stake credential: one look-up per output."""
 
     def __init__(self, query: "sql.Query[AddressRow]", next_number: AddressNo, stakes: Numbers[StakeNo]) -> None:
-        super().__init__(MOST_ADDRESSES)
+        super().__init__(MAX_ADDRESSES)
         self._query, self._next, self._stakes = query, next_number, stakes
 
     async def look_up(
@@ -174,7 +174,7 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
     """
 
     def __init__(self) -> None:
-        super().__init__(MOST_OUTPUTS)
+        super().__init__(MAX_OUTPUTS)
 
     def find(self, key: OutputKey) -> ResolvedOutput | None:
         """The output, None if it is not cached."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from indexer.rows import tables
-from indexer.rows.caches import MOST_NUMBERS, No, Recent
+from indexer.rows.caches import MAX_NUMBERS, No, Recent
 from indexer.rows.rows import Rows
 from shared import sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
@@ -71,7 +71,7 @@ class Assets:
     """The states of assets, as cached by the only writer of a network."""
 
     def __init__(self) -> None:
-        self._states = Recent[AssetNo, AssetState](MOST_NUMBERS)
+        self._states = Recent[AssetNo, AssetState](MAX_NUMBERS)
 
     async def entries_of(self, db: Connection, rows: Rows) -> HistoryEntries:
         """The additions of a batch's part of one epoch. Call it once for each part, in order."""

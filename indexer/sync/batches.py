@@ -11,13 +11,13 @@ from indexer.ogmios import frames
 from indexer.ogmios.connection import RollBackward
 from indexer.sync.block_source import NodeMessage
 
-MOST_BLOCKS = 1_000
-MOST_TRANSACTIONS = 2_500
+MAX_BLOCKS = 1_000
+MAX_TRANSACTIONS = 2_500
 _AHEAD = 200  # messages
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Consecutive blocks, up to MOST_BLOCKS or until they have MOST_TRANSACTIONS. Each epoch's part of it is prepared
+    """Consecutive blocks, up to MAX_BLOCKS or until they have MAX_TRANSACTIONS. Each epoch's part of it is prepared
     and committed separately.
     """
 
@@ -43,7 +43,7 @@ class Incoming:
             self._first = None
             blocks.append(message)
             transactions += message.host_count
-            full = len(blocks) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS
+            full = len(blocks) >= MAX_BLOCKS or transactions >= MAX_TRANSACTIONS
             if full or (self._queue.empty() and message.blocks_to_tip < NEAR_TIP_BLOCKS):
                 return Batch(blocks)
             message = await self._look()
@@ -57,7 +57,7 @@ class Incoming:
         wanted.
         """
         blocks, transactions = list[PackedBlock](), 0
-        while transactions < MOST_TRANSACTIONS and (self._first is not None or not self._queue.empty()):
+        while transactions < MAX_TRANSACTIONS and (self._first is not None or not self._queue.empty()):
             message = await self._look()
             if isinstance(message, RollBackward) or not wanted(message):
                 break

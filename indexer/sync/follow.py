@@ -38,7 +38,7 @@ from shared.setting_forms import masked
 
 log = structlog.get_logger()
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 30.0
 
 FATAL = (value_check.Unbalanced, NotFollowing, RollbackTooDeep, genesis.WrongNetwork, schema.WrongSchema)
 """Errors after which the indexer must not continue on its own: it stops, and logs its position."""
@@ -128,7 +128,7 @@ class Follower(msgspec.Struct, frozen=True):
                 exc_info=traceback,
             )
             gc.collect()  # automatic collection is off, and the caught error refers to the session's objects
-            pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _LONGEST_PAUSE_S)
+            pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _MAX_PAUSE_S)
             await lifecycle.sleep(pause_s, stop)
             if stop.is_set():
                 raise lifecycle.Stopped

@@ -104,11 +104,11 @@ async def test_the_longest_byron_addresses_are_found(api: Client, chain: Chain, 
     long = byron({1: bytes(7_600), 2: cbor2.dumps(1)})
     await chain.append(10, Tx(name="a", outputs=[Output(long, 1)]))
     text = address.show(long)
-    assert 10_400 < len(text) < address.LONGEST_TEXT
+    assert 10_400 < len(text) < address.MAX_TEXT_LENGTH
     for path in ("history", "address"):
         reply = await api.get(f"/v1/tx/{path}/{text}?limit=7&order=asc", key)
         assert (reply.status, reply.body["pagination"]["total"]) == (200, 1)
-    reply = await api.get(f"/v1/tx/history/{'2' * (address.LONGEST_TEXT + 1)}", key)
+    reply = await api.get(f"/v1/tx/history/{'2' * (address.MAX_TEXT_LENGTH + 1)}", key)
     assert (reply.status, reply.body["error"]) == (400, "Invalid address format")
 
 

@@ -3,7 +3,7 @@
 An API process of one worker serves a chain with the longest answers that valid transactions can have. One key sends 30
 requests at a time for them: whole, compressed, by HEAD, in bulk, below /blockfrost, with bodies of 1 MiB, and without
 reading the answers; half of its requests are for pages of 100 ordinary transactions. Another key asks for an ordinary
-page again and again. The peak of the worker's memory must stay below MOST_MEMORY, and the other key's 99th percentile
+page again and again. The peak of the worker's memory must stay below MAX_MEMORY, and the other key's 99th percentile
 below twice its value before, plus one page of the first key.
 """
 
@@ -32,7 +32,7 @@ from tests.chain.harness import issue_keys
 from tests.long_answers import LONG, ORDINARY
 from tests.processes.api_process import running
 
-MOST_MEMORY = 400 * 1_000_000
+MAX_MEMORY = 400 * 1_000_000
 LONG_ONES = 8
 PARALLEL = 30
 ORDINARY_PAGE = f"/v1/tx/address/{ORDINARY}?limit=20"
@@ -216,8 +216,8 @@ async def run(folder: Path, minutes: float) -> bool:
             seen = await latencies(port, keys, min(30.0, minutes * 10), minutes * 60)
             peak = peak_bytes(api.popen.pid)
     print(seen)
-    print(f"the worker's memory reached {peak / 1e6:.0f} MB, of at most {MOST_MEMORY / 1e6:.0f}")
-    return peak < MOST_MEMORY and seen.is_fair and seen.statuses.keys() <= ANSWERED
+    print(f"the worker's memory reached {peak / 1e6:.0f} MB, of at most {MAX_MEMORY / 1e6:.0f}")
+    return peak < MAX_MEMORY and seen.is_fair and seen.statuses.keys() <= ANSWERED
 
 
 async def until_answered(port: int) -> None:

@@ -20,7 +20,7 @@ from tests.campaigns.world import Host, ServiceProcess, World, until
 
 HUNG_WITHIN_S = 30.0  # a leader counts as hung 20 s after its last heartbeat
 LEAST_RECORD_BYTES = 24  # no record of a spool is smaller: an upper bound for the number of lost records
-MOST_HEADER_BYTES = 64  # offsets may count from the end of a header
+MAX_HEADER_BYTES = 64  # offsets may count from the end of a header
 
 
 async def kill_leader(campaign: Campaign) -> None:
@@ -244,7 +244,7 @@ async def lose_power(campaign: Campaign) -> None:
         named = await _named_bytes(campaign.world)
         for spool in (host.data_dir / "usage").glob("*.spool"):
             size = spool.stat().st_size
-            lost = campaign.random.randint(0, max(0, size - MOST_HEADER_BYTES - named.get(spool.stem, 0)))
+            lost = campaign.random.randint(0, max(0, size - MAX_HEADER_BYTES - named.get(spool.stem, 0)))
             if lost:
                 campaign.lost_at_most += lost // LEAST_RECORD_BYTES + 1
                 with spool.open("r+b") as file:

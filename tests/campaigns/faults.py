@@ -32,7 +32,7 @@ from tests.chain.harness import Ledgerline, Node
 
 CHECK_EVERY = 100
 STATUS_EVERY = 20
-LONGEST_PAUSE_S = 3.0
+MAX_PAUSE_S = 3.0
 RATE, CONNECTIONS = 100, 10
 LIMITS = (10_000, 10_000, 10_000, 300, 120, 120)
 QUOTAS = (None, None, None, None, None, 600)  # the last one is used up after some minutes
@@ -47,7 +47,7 @@ async def play(campaign: Campaign, faults: int, rotating: asyncio.Task[None]) ->
         # The random choices of a fault depend on its findings; those of the next one must not.
         campaign.random = Random(f"{campaign.seed} {campaign.number}")
         fault = campaign.random.choices(kinds, weights)[0]
-        await asyncio.sleep(campaign.random.uniform(0, LONGEST_PAUSE_S))
+        await asyncio.sleep(campaign.random.uniform(0, MAX_PAUSE_S))
         started = time.monotonic()
         await fault(campaign)
         over = time.monotonic()

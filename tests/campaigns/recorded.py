@@ -46,10 +46,10 @@ from tests.chain.model_owners import Owners
 from tests.chain.recordings import FILES
 
 STAGES = ("bulk", "live", "forked", "back")
-MOST_LIVE = 3_000  # blocks that are left for the live stage, at most half of the chain
+MAX_LIVE = 3_000  # blocks that are left for the live stage, at most half of the chain
 STEP = 150  # blocks between two short forks
-DEEPEST_SHORT_FORK = 40
-DEEPEST_FORK = 2_100  # blocks; the limit of a rollback is 2,160
+MAX_SHORT_FORK_DEPTH = 40
+MAX_FORK_DEPTH = 2_100  # blocks; the limit of a rollback is 2,160
 KILL_EVERY = 4  # short forks
 KEYS = 24
 AT_ONCE = 100  # ids of a bulk question
@@ -209,7 +209,7 @@ class Campaign:
         self.wrong: list[str] = []
         self._genesis = genesis
         self._random = Random(seed)
-        self._node = Node(self._given(self.blocks[: -min(MOST_LIVE, len(self.blocks) // 2)]))
+        self._node = Node(self._given(self.blocks[: -min(MAX_LIVE, len(self.blocks) // 2)]))
         self._indexer: Process
 
     def run(self, processes: int) -> None:
@@ -238,7 +238,7 @@ class Campaign:
         forks = kills = 0
         known = len(self._node.server.blocks)
         while known < len(self.blocks):
-            depth = self._random.randint(1, min(DEEPEST_SHORT_FORK, known - 1))
+            depth = self._random.randint(1, min(MAX_SHORT_FORK_DEPTH, known - 1))
             forked = reordered.fork(self.blocks[:known], known - 1 - depth, self._random.getrandbits(30))
             self._switch(forked)
             forks += 1
@@ -251,7 +251,7 @@ class Campaign:
         return f"up to {known:,} blocks, with {forks} short forks and {kills} kills"
 
     def _forked(self) -> str:
-        after = len(self.blocks) - 1 - min(DEEPEST_FORK, len(self.blocks) // 2)
+        after = len(self.blocks) - 1 - min(MAX_FORK_DEPTH, len(self.blocks) // 2)
         forked = reordered.fork(self.blocks, after, self.seed)
         self._switch(forked)
         return f"a fork of {len(self.blocks) - 1 - after:,} blocks to {len(forked) - 1 - after:,} others"

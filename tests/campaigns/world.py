@@ -30,7 +30,7 @@ NETWORK = "preview"
 ANY_AGE = {"READY_LAG_S": "999999999"}  # generated blocks have slots from years ago
 BLOCKS_AT_START = 300
 NEW_BLOCK_EVERY_S = 1.0
-FORK_EVERY, DEEPEST_FORK = 15, 20
+FORK_EVERY, MAX_FORK_DEPTH = 15, 20
 
 
 class ServiceProcess:
@@ -155,7 +155,7 @@ class World:
 
     def fork(self, random: Random) -> None:
         """Replace some of the last blocks with one more block than before."""
-        depth = random.randint(1, DEEPEST_FORK)
+        depth = random.randint(1, MAX_FORK_DEPTH)
         chain = self.chain.fork(len(self.chain.blocks) - 1 - depth, random.getrandbits(30), depth + 1)
         self.node.do(self.node.server.switch, chain)
 

@@ -34,7 +34,7 @@ from tests.chain.model_certificates import places_of
 from tests.chain.model_chain import Chain
 from tests.chain.model_owners import Owners, hash_of, script_hash
 
-MOST_COUNT = 100
+MAX_COUNT = 100
 REGISTRATIONS = ("stakeCredentialRegistration", "stakeCredentialDeregistration")
 CREDENTIAL_BYTES = {"verificationKey": b"\x22", "script": b"\x23"}  # of a representative's id (CIP-129)
 METADATA_PARTS: Json = dict.fromkeys(("ticker", "name", "description", "homepage"))  # of a pool, not fetched
@@ -83,7 +83,7 @@ class Facade:
         """All rows of a list of `length`, in four pages or more, and nothing beyond them."""
         name = path.format(**parts)
         rows: list[Any] = []
-        count = min(max(length // 3, 1), MOST_COUNT)
+        count = min(max(length // 3, 1), MAX_COUNT)
         for page in range(1, length // count + 3):
             query = {"count": count, "page": page} | ({} if order is None else {"order": order})
             found = self.told(path, name, **query)
@@ -97,7 +97,7 @@ class Facade:
             expected = list(oldest_first if order == "asc" else oldest_first[::-1])
             name = asked(path.format(**parts), {"order": order})
             same(name, self.rows(path, len(expected), order, **parts), expected)
-        same(path.format(**parts), self.told(path, path.format(**parts)), list(oldest_first[:MOST_COUNT]))
+        same(path.format(**parts), self.told(path, path.format(**parts)), list(oldest_first[:MAX_COUNT]))
 
     def in_some_order(self, path: str, expected: Sequence[Any], figure: str | None = None, **parts: str) -> None:
         """Check a list that is sorted by a figure, or in a fixed order that the model does not know."""
@@ -360,7 +360,7 @@ class Facade:
         for start, rest in limits.items():
             for end, beginning in until.items():
                 query = {"from": start, "to": end}
-                expected = [each for each in rest if each in beginning][:MOST_COUNT]
+                expected = [each for each in rest if each in beginning][:MAX_COUNT]
                 name = path.format(address=address)
                 same(asked(name, query), self.told(path, name, **query), expected)
 

@@ -30,7 +30,7 @@ from tests.chain.model_certificates import with_origin
 from tests.chain.model_chain import Chain
 from tests.chain.model_owners import ORIGINS, Owners
 
-MOST_ROWS = 500  # of a page
+MAX_ROWS = 500  # of a page
 ACCOUNT_COLUMNS = ("stake_address", "address", "quantity")
 
 
@@ -107,7 +107,7 @@ def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) ->
 def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
     """Check the unspent outputs of an address or account, also those with each of its assets, and its assets."""
     unspent = owners.unspent(owner)
-    for limit in (3, MOST_ROWS) if 3 < len(unspent) < 60 else (MOST_ROWS,):
+    for limit in (3, MAX_ROWS) if 3 < len(unspent) < 60 else (MAX_ROWS,):
         for order in orders(unspent):
             rows = unspent if order == "asc" else unspent[::-1]
             found = collected(caller, f"{path}/utxos", len(rows), False, limit=limit, order=order)
@@ -130,7 +130,7 @@ def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
 
 def check_cursors(caller: Caller, path: str, oldest_first: list[Json], **query: str) -> None:
     """Walk a list along its cursors, in both directions."""
-    limit = min(max(len(oldest_first) // 5, 1), MOST_ROWS)
+    limit = min(max(len(oldest_first) // 5, 1), MAX_ROWS)
     for order in orders(oldest_first):
         rows = oldest_first if order == "asc" else oldest_first[::-1]
         question = asked(path, query | {"limit": limit, "order": order})

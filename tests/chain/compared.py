@@ -2,7 +2,7 @@
 
 from typing import Any
 
-LONGEST = 300
+MAX_LENGTH = 300
 
 
 def same(question: str, told: Any, expected: Any) -> None:
@@ -36,4 +36,4 @@ def difference(told: Any, expected: Any, field: str) -> str | None:
 def shortened(value: Any) -> str:
     """A value as text of a bounded length."""
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}…"

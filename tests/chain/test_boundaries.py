@@ -97,7 +97,7 @@ async def test_without_a_rule_the_comparison_names_the_account(
         db, connection = await database.connect(database_url, PREVIEW), await ogmios.connect(node.url)
         try:
             await reaches(db, node, task)
-            monkeypatch.setattr(comparisons, "MOST_NAMED", len(CASES))
+            monkeypatch.setattr(comparisons, "MAX_NAMED", len(CASES))
             found = await ledger_state.compare(db, connection, PREVIEW, 100.0)
         finally:
             await connection.close()

@@ -25,7 +25,7 @@ async def test_caches_survive_rollbacks(
     database_url: str, monkeypatch: pytest.MonkeyPatch, seed: int, most: int, undone_at_once: int
 ) -> None:
     """Also with trimmed caches, and with rollbacks of several commits."""
-    for limit in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
+    for limit in ("MAX_OUTPUTS", "MAX_NUMBERS", "MAX_ADDRESSES"):
         monkeypatch.setattr(caches, limit, most)
     monkeypatch.setattr(backward, "MAX_UNDONE_BLOCKS", undone_at_once)
     db, other = await database.connect(database_url, PREVIEW), await database.connect(database_url, PREVIEW)

@@ -72,9 +72,9 @@ async def test_full_caches_still_contain_uncommitted_rows(
 ) -> None:
     async with NodeServer(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
         straight = await indexed(db, database_url, node)
-        for most in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
+        for most in ("MAX_OUTPUTS", "MAX_NUMBERS", "MAX_ADDRESSES"):
             monkeypatch.setattr(caches, most, 2)
-        monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
+        monkeypatch.setattr(batches, "MAX_BLOCKS", 1)
         assert differences(straight, await indexed(db, database_url, node)) == []
 
 
@@ -90,10 +90,10 @@ async def test_bulk_looks_up_a_batch_while_the_previous_one_is_built(
         await rewards_are_read(db)
         straight = await dump(db, PREVIEW.schema)
     await beginning.erase(db)
-    monkeypatch.setattr(batches, "MOST_BLOCKS", blocks)
+    monkeypatch.setattr(batches, "MAX_BLOCKS", blocks)
     monkeypatch.setattr(phase, "BULK_FROM_BLOCKS", 10)
     monkeypatch.setattr(phase, "SECURITY_PARAMETER", 0)  # bulk never ends
-    for each in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
+    for each in ("MAX_OUTPUTS", "MAX_NUMBERS", "MAX_ADDRESSES"):
         monkeypatch.setattr(caches, each, most)
     cached: dict[Resolver, list[int]] = {}
     building = 0
@@ -211,7 +211,7 @@ async def test_a_standby_that_loses_its_connections_still_takes_over_immediately
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leading, "POLL_S", 0.02)
-    monkeypatch.setattr(lifecycle, "LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr(lifecycle, "MAX_PAUSE_S", 0.2)
     assert await database.try_to_lead(db, PREVIEW)
     before, lost = interruptions(), set[int]()
     async with NodeServer(Generated(Options(seed=3), 5)) as node, following(database_url, node) as task:

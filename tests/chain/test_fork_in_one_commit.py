@@ -78,7 +78,7 @@ async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
     the index is that of the last chain, and each commit ends where it should: at the last block that has arrived, at
     the end of the epoch, or once it has `most` transactions.
     """
-    monkeypatch.setattr(batches, "MOST_TRANSACTIONS", most)
+    monkeypatch.setattr(batches, "MAX_TRANSACTIONS", most)
     random, arrivals = Random(seed), Arrivals(monkeypatch)
     generated = Generated(Options(seed=seed, blocks_per_epoch=25, density=3), 80)
     blocks, in_one_commit = generated.blocks, 0

@@ -22,7 +22,7 @@ from shared.network import PREVIEW
 from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
 
 NAME = "00"
-MOST = (1 << 64) - 1
+MAX_QUANTITY = (1 << 64) - 1
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ class Paid:
         entries, transactions = [], []
         for index in range(count):
             self._number += 1
-            quantity = self._random.choice((0, 1, 255, 1 << 62, MOST))
+            quantity = self._random.choice((0, 1, 255, 1 << 62, MAX_QUANTITY))
             outputs = [pays(person("x"), (NAME, quantity))] * 3 if quantity else [pays(person("x"))]
-            minted = mints((NAME, 3 * quantity)) if 0 < quantity < MOST else {}
+            minted = mints((NAME, 3 * quantity)) if 0 < quantity < MAX_QUANTITY else {}
             transactions.append(tx(f"tx {self._number}", *outputs, mint=minted))
             entries.append((tx_id_of(slot_no, index), 3 * quantity))
         self.blocks.append((slot_no, entries))

@@ -28,7 +28,7 @@ from devnet.dialect import Dialect
 from devnet.evaluation import Evaluable
 from devnet.generator import Generated, Options
 from devnet.networks import MAINNET
-from devnet.node import MOST_SCRIPT_RUNS
+from devnet.node import MAX_SCRIPT_RUNS
 from devnet.server import NodeServer
 from devnet.submitted import Submitted
 from devnet.votes import Reference
@@ -304,7 +304,7 @@ def resolved(name: str) -> Iterator[tuple[Submitted, dict[Reference, Json]]]:
 
 
 async def test_the_devnet_bounds_the_processes_of_node_js(devnet: Devnet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 12 evaluations at once, as many run at a time as MOST_SCRIPT_RUNS."""
+    """Of 12 evaluations at once, as many run at a time as MAX_SCRIPT_RUNS."""
     tx = await devnet.spend(await devnet.lock(GOOD[1], datum=DATUM), units=(1, 1), script=GOOD[1])
     running, most = 0, 0
 
@@ -321,7 +321,7 @@ async def test_the_devnet_bounds_the_processes_of_node_js(devnet: Devnet, monkey
     params = msgspec.Raw(msgspec.json.encode({"transaction": {"cbor": tx.to_cbor_hex()}}))
     answers = (submission.answer(devnet.node, "evaluateTransaction", params) for _ in range(12))
     assert [len(found) for found in await asyncio.gather(*answers)] == [1] * 12
-    assert most == MOST_SCRIPT_RUNS
+    assert most == MAX_SCRIPT_RUNS
 
 
 MACHINES = """

@@ -29,7 +29,7 @@ from tests.patience import PATIENCE_S
 COIN, PIECE = b"Coin".hex(), b"Piece".hex()
 REFERENCE, NFT = "000643b0" + PIECE, "000de140" + PIECE
 MANY = 6_000  # holders: enough for buckets
-MOST = 2**63 - 1
+MAX_QUANTITY = 2**63 - 1
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ async def write(chain: Written) -> None:
     everybody = [pays(person(f"p{number}"), (COIN, number % 7 + 1)) for number in range(MANY)]
     total = sum(number % 7 + 1 for number in range(MANY))
     await chain.append(10, tx("many", *everybody, mint=mints((COIN, total)), **label_721()))
-    rich = pays(person("rich", staked=True), (COIN, MOST))
-    await chain.append(20, *(tx(f"rich{number}", rich, mint=mints((COIN, MOST))) for number in range(3)))
+    rich = pays(person("rich", staked=True), (COIN, MAX_QUANTITY))
+    await chain.append(20, *(tx(f"rich{number}", rich, mint=mints((COIN, MAX_QUANTITY))) for number in range(3)))
     pair = pays(person("pair"), (REFERENCE, 1), (NFT, 1), datumHash="11" * 32)
     body = cbor2.dumps(cbor2.CBORTag(121, [{b"name": b"x"}, 1]))
     await chain.append(30, tx("pair", pair, mint=mints((REFERENCE, 1), (NFT, 1))))
@@ -68,7 +68,7 @@ async def write(chain: Written) -> None:
     await chain.append(40, tx("again", again, spends=(("pair", 0),), mint=mints((NFT, -1))))
     merged = tx(
         "merged",
-        pays(person("rich", staked=True), (COIN, 2 * MOST)),
+        pays(person("rich", staked=True), (COIN, 2 * MAX_QUANTITY)),
         spends=(("rich0", 0), ("rich1", 0)),
         withdrawals={reward_account("rich"): {"ada": {"lovelace": 7}}},
     )

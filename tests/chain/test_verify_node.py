@@ -15,7 +15,7 @@ import pytest
 from devnet.generator import Generated, Options
 from devnet.networks import BY_NAME
 from indexer.ledger import reader
-from indexer.ledger.comparisons import MOST_NAMED
+from indexer.ledger.comparisons import MAX_NAMED
 from indexer.ogmios import connection as ogmios
 from indexer.verify import against_node, ledger_state
 from indexer.verify.results import CheckResult
@@ -222,7 +222,7 @@ async def test_accounts_are_compared_in_parts(
     assert (compared.compared, compared.differing) == (7, 7)
     assert [(each.name, each.ours, each.node) for each in compared.differences] == sorted(
         (show_stake(raw), "yes", "no") for _, raw in accounts
-    )[:MOST_NAMED]
+    )[:MAX_NAMED]
     await db.close()
 
 

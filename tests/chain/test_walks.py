@@ -13,7 +13,7 @@ from tests.chain.answers import address_list, walk
 from tests.chain.harness import Ledgerline, Node, until
 from tests.chain.model_chain import ERAS, Chain, genesis_of
 
-DEEPEST = 4
+MAX_DEPTH = 4
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def moving(node: Node, chain: Generated, random: Random) -> Iterator[None]:
         ours = chain
         while not stop.wait(random.uniform(0.01, 0.1)):
             if random.random() < 0.4:
-                depth = random.randint(1, DEEPEST)
+                depth = random.randint(1, MAX_DEPTH)
                 fresh = depth + random.randint(0, 2)
                 ours = ours.fork(len(ours.blocks) - 1 - depth, random.getrandbits(30), fresh)
                 node.do(node.server.switch, ours)

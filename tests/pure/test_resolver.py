@@ -30,7 +30,7 @@ async def test_outputs_of_blocks_that_are_being_built_are_not_looked_up() -> Non
 
 def test_an_output_of_two_forks_is_forgotten_once_it_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches survive a rollback. A returning transaction has another tx_id; the older half keeps its first one."""
-    monkeypatch.setattr(caches, "MOST_OUTPUTS", 2)
+    monkeypatch.setattr(caches, "MAX_OUTPUTS", 2)
     unspent, key = UnspentOutputs(), packed.output_key(bytes(32), 0)
     other = packed.output_key(bytes([1]) * 32, 0)
 
