@@ -183,7 +183,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
             if not blocks:
                 break
             first_seen = await resolver.look_up(reader, [block.lookups for block in blocks])
-            built = await rows.of(blocks, first_seen, [], blocks[0].era, resolver, _RULES)
+            built = await rows.build(blocks, first_seen, [], blocks[0].era, resolver, _RULES)
             resolver.apply(built.unspent)
             entries = None if in_bulk else await assets.entries_of(reader, built.rows)
             prepare_cpu_s += time.process_time() - began_cpu

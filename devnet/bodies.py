@@ -27,7 +27,7 @@ _TYPES = {
 }
 
 
-def of(tx: Json, id_: str, era: str, size: int) -> bytes:
+def encode(tx: Json, id_: str, era: str, size: int) -> bytes:
     """The CBOR of a transaction, of about `size` bytes."""
     body: dict[int, Any] = {}
     if any("script" in output for output in tx.get("outputs", ())):

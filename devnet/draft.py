@@ -160,7 +160,7 @@ class Draft:
         id_ = addresses.blake2b_256(body)
         owners = dict.fromkeys(self.signers) or {"": None}
         signatories = [_signature(id_, owner, self.era) for owner in owners]
-        content = bodies.of(self.tx, id_, self.era, size)
+        content = bodies.encode(self.tx, id_, self.era, size)
         return {"id": id_, **self.tx, "signatories": signatories, "cbor": content.hex()}
 
     def part(self) -> "Draft":

@@ -82,7 +82,7 @@ class Generated:
         self.cast = Cast(self.options.seed, self.network)
         self.genesis = self.cast.genesis
         self.blocks: list[Block] = []
-        self.ledger = Ledger.of(self)
+        self.ledger = Ledger.at_genesis(self)
         self._headers = Headers(self.cast)
         self._seed = self.options.seed
         self._faucet_key_address = faucet.address(self.network.address_tag)

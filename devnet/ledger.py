@@ -116,7 +116,7 @@ class Ledger(Votes):
         self._undos: deque[Undo] = deque(maxlen=parameters.SECURITY_PARAMETER)
 
     @classmethod
-    def of(cls, chain: Chain) -> Self:
+    def at_genesis(cls, chain: Chain) -> Self:
         """The ledger of a chain before its first block."""
         return cls(chain.network, chain.genesis, parameters.versions(chain.eras, chain.forks))
 

@@ -66,7 +66,7 @@ class Node:
         self.mempool = Mempool()
         self.evaluating, self.submitting = (asyncio.Semaphore(MAX_SCRIPT_RUNS) for _ in range(2))
         self._index: dict[str, int] = {}
-        self._ledger = Ledger.of(chain)
+        self._ledger = Ledger.at_genesis(chain)
         self.extend(chain.blocks)
 
     @property
@@ -147,7 +147,7 @@ class Node:
                 break
             shared += 1
         if versions(chain.eras, chain.forks) != self._ledger.versions:
-            self._ledger = Ledger.of(chain)
+            self._ledger = Ledger.at_genesis(chain)
         self.chain = chain
         self.fork(shared - 1, chain.blocks[shared:], forget=forget)
         return shared - 1

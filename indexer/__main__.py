@@ -189,7 +189,7 @@ async def _state(url: str, network: Network, ready_lag_s: float) -> dict[str, An
     """The state that `status` shows. Raises the database's errors."""
     db = await database.connect(url, network)
     try:
-        return await status.of(db, network, ready_lag_s)
+        return await status.read(db, network, ready_lag_s)
     finally:
         db.terminate()
 

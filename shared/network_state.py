@@ -159,7 +159,7 @@ async def comparisons(db: sql.Connection) -> list[Comparison]:
     ]
 
 
-def of(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
+def derive(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
     """The state of a network, by its index and its leader's last heartbeat. A tip is old after `ready_lag_s`."""
     node = _node_state(network, heartbeat, ready_lag_s)
     of_index = _NOTHING_INDEXED if index is None else _of_index(network, index, heartbeat)

@@ -69,4 +69,4 @@ def retire(
 async def _state(db: asyncpg.Connection, network: Network) -> NetworkState:
     heartbeat = (await leader.last_heartbeats(db))[network.network_id]
     await db.execute(f"SET search_path = {network.schema}")
-    return network_state.of(network, await network_state.index_state(db), heartbeat, environment.read().ready_lag_s)
+    return network_state.derive(network, await network_state.index_state(db), heartbeat, environment.read().ready_lag_s)

@@ -26,7 +26,7 @@ class Attachments(msgspec.Struct, frozen=True, gc=False):
     scripts: dict[bytes, HashedScript] = {}
 
 
-def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int = 0) -> Attachments:
+def collect(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int = 0) -> Attachments:
     """The datums and scripts among the witnesses of a transaction and in its outputs.
 
     Outputs are numbered from `first_index`. Raises ValueError for invalid hex.

@@ -14,7 +14,7 @@ _BEFORE_CONWAY = frozenset(("shelley", "allegra", "mary", "alonzo", "babbage"))
 _INSTANTANEOUS_REWARDS = frozenset(("treasuryWithdrawals", "treasuryTransfer"))
 
 
-def of(tx: frames.SubTransaction, era: str) -> list[int | None]:
+def locate(tx: frames.SubTransaction, era: str) -> list[int | None]:
     """The place of each certificate among those of the transaction's CBOR.
 
     Empty if Ogmios shows them all as they are. None where the place can't be told without the CBOR, or from CBOR of

@@ -89,20 +89,20 @@ def of_block(block: frames.Block) -> BlockEffects:
             ancestor=block.ancestor,
             ebb=ebb,
             pool_id=None if block.era == "byron" or block.issuer is None else _issuer(block.issuer.verification_key),
-            transactions=[of(transaction, block.era) for transaction in block.transactions],
+            transactions=[of_transaction(transaction, block.era) for transaction in block.transactions],
             era=block.era,
         )
     except (ValueError, OverflowError) as error:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no}: {error}") from error
 
 
-def of(tx: frames.Transaction, era: str) -> list[Effects]:
+def of_transaction(tx: frames.Transaction, era: str) -> list[Effects]:
     """The effects of a transaction, preceded by those of its sub-transactions, which spend and pay independently."""
     if tx.spends == "inputs":
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
         return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
-    found = attachments.of(tx, declared, first_index=len(tx.outputs))
+    found = attachments.collect(tx, declared, first_index=len(tx.outputs))
     return [
         Effects(
             tx_hash=hash_bytes(tx.id),
@@ -123,7 +123,7 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
 
 
 def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
-    found = attachments.of(tx, tx.outputs)
+    found = attachments.collect(tx, tx.outputs)
     return Effects(
         tx_hash=hash_bytes(tx.id),
         inputs=_inputs(tx.inputs),
@@ -179,7 +179,7 @@ def _extra(tx: frames.SubTransaction, era: str, *, valid: bool = True) -> packed
         tx.validity_interval.invalid_before,
         tx.validity_interval.invalid_after,
         credits=_by_account(tx.credits) if tx.credits else {},
-        certificate_places=certificate_places.of(tx, era) if tx.certificates else [],
+        certificate_places=certificate_places.locate(tx, era) if tx.certificates else [],
     )
 
 

@@ -71,7 +71,7 @@ class Recent(dict[Key, Value]):
         """Whether the newer half is full."""
         return len(self) > self._most // 2
 
-    def of(self, keys: list[Key]) -> list[Value]:
+    def get_many(self, keys: list[Key]) -> list[Value]:
         """The value of each key, in the same order."""
         return list(map(self.__getitem__, keys))
 

@@ -76,7 +76,7 @@ class Resolver:
         return any(cache.is_full for cache in self._caches)
 
     async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> Inserts:
-        """Look up everything that `rows.of` needs for these blocks. Returns as `look_up_numbers` does.
+        """Look up everything that `rows.build` needs for these blocks. Returns as `look_up_numbers` does.
 
         `unapplied` are the preceding blocks whose rows are still being built. Their outputs are not looked up, since
         they will be known before the rows of these blocks are built. It must be empty if `is_full`.

@@ -1,6 +1,6 @@
 """From blocks to rows of every table and moved amounts.
 
-`of` does not apply the outputs that are made and spent: they are part of its result, for the caller to apply.
+`build` does not apply the outputs that are made and spent: they are part of its result, for the caller to apply.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Built(msgspec.Struct, frozen=True):
     unspent: UnspentChange
 
 
-async def of(
+async def build(
     blocks: list[PackedBlock],
     first_seen: Inserts,
     begun: list[int],
@@ -113,8 +113,8 @@ class _BlockRows:
         self, rows: Rows, spent: set[OutputKey], resolver: Resolver, rules: value_check.Rules, block: PackedBlock
     ) -> None:
         self._rows, self._spent, self._resolver, self._rules, self._block = rows, spent, resolver, rules, block
-        self._addresses: list[AddressNumbers] = resolver.addresses.of(block.lookups.addresses)
-        self._assets: list[AssetNo] = resolver.assets.of(block.lookups.assets)
+        self._addresses: list[AddressNumbers] = resolver.addresses.get_many(block.lookups.addresses)
+        self._assets: list[AssetNo] = resolver.assets.get_many(block.lookups.assets)
 
     def add(self) -> None:
         """Add the rows of the block and its transactions."""

@@ -27,11 +27,11 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
     await _copy(db, added)
     rows = [*removed, *added]
     if rows:
-        counted = await _counted_lists.all(db, list(_ADDRESSES.of(rows)), list(_ACCOUNTS.of(rows)))
+        counted = await _counted_lists.all(db, list(_ADDRESSES.owners(rows)), list(_ACCOUNTS.owners(rows)))
         # Only an output that opens a bucket makes a list long or short.
         opening = [row for row in rows if opens(row.tx_id, row.output_index)]
         for lists in (_ADDRESSES, _ACCOUNTS):
-            long = {row.owner for row in counted if row.owner_column == lists.owner_column} | lists.of(opening)
+            long = {row.owner for row in counted if row.owner_column == lists.owner_column} | lists.owners(opening)
             if long:
                 await lists.move(db, removed, added, long)
 
@@ -116,7 +116,7 @@ class _Lists:
         self._fill_buckets = buckets.fill()
         self._fill_assets = _sql.command("fill_assets", **of_buckets, utxo_asset=utxo_asset)
 
-    def of(self, rows: Sequence[UtxoRow]) -> set[int]:
+    def owners(self, rows: Sequence[UtxoRow]) -> set[int]:
         """The owners of the lists that these outputs are in."""
         return {owner for row in rows if (owner := self._owner_of(row)) is not None}
 

@@ -151,7 +151,7 @@ class Follower(msgspec.Struct, frozen=True):
     ) -> Outcome | NodeBehind:
         """Open a session and follow the node until the session must be reopened, or the node proves to be behind."""
         index = await position.read(writer)
-        self.progress.signals.stands_at(index, phase.of(index))  # opening may take long, if it ends bulk
+        self.progress.signals.stands_at(index, phase.current(index))  # opening may take long, if it ends bulk
         if index is not None:
             self.progress.at = str(index.point)
         opened = await lifecycle.unless_stopped(session.open_session(node, self.network, writer), stop)

@@ -13,7 +13,7 @@ BULK_FROM_BLOCKS = 2 * SECURITY_PARAMETER
 """An empty index begins in bulk if it is further than this behind the node's tip: only then does bulk pay off."""
 
 
-def of(position: IndexPosition | None) -> Phase:
+def current(position: IndexPosition | None) -> Phase:
     """The phase of an index at `position`."""
     if position is None:
         return Phase.EMPTY

@@ -93,7 +93,7 @@ class Pipeline:
         """Load the position of the index."""
         index = await position.read(self._writer)
         self._progress.at = "the beginning" if index is None else str(index.point)
-        self.phase, self._tip, self._first_block_no = phase.of(index), None, None
+        self.phase, self._tip, self._first_block_no = phase.current(index), None, None
         self._forked = await votes.forked(self._writer)
         if index is not None:
             self._tip = LastBlock(index.point, index.block_no, index.era, index.ebb)
@@ -266,7 +266,7 @@ class Pipeline:
         fork = await self._fork(blocks[0]) if (begun or before is None) and not self._forked else None
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
         try:
-            built = await rows.of(blocks, first_seen, begun, era, self._resolver, rules, fork)
+            built = await rows.build(blocks, first_seen, begun, era, self._resolver, rules, fork)
         except UnexplainedDeposit as unexplained:
             if self._session.is_older_than(blocks[0].point):
                 raise OutdatedSession(f"{unexplained}: asking the node again for today's deposits") from unexplained

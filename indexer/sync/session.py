@@ -88,7 +88,7 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         (ogmios.Refused,),
     )
     index = await position.read(writer)
-    index_phase = phase.of(index)
+    index_phase = phase.current(index)
     if index is None:
         await beginning.begin(writer, network, configured)
     else:

@@ -145,7 +145,7 @@ class Signals:
         phase = Phase.LIVE if self._phase is Phase.LIVE else Phase.BULK
         index = None if tip is None else network_state.IndexState(phase, tip.slot_no, tip.block_no)
         # NOTE: without an age limit, since none of these metrics says whether the node has stalled.
-        return network_state.of(self.network, index, heartbeat, math.inf)
+        return network_state.derive(self.network, index, heartbeat, math.inf)
 
 
 @contextmanager

@@ -32,13 +32,13 @@ class TableSize(msgspec.Struct, frozen=True):
     size_bytes: int | None
 
 
-async def of(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> dict[str, Any]:
+async def read(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> dict[str, Any]:
     """The state of a network's index for `--json`; slots and blocks are numbers, times are ISO 8601.
 
     `exit_status` is that of the command. Raises asyncpg.UndefinedTableError if the database has no schema of ours.
     """
     heartbeat, index = (await leader.last_heartbeats(db))[network.network_id], await network_state.index_state(db)
-    state = network_state.of(network, index, heartbeat, ready_lag_s)
+    state = network_state.derive(network, index, heartbeat, ready_lag_s)
     return {
         "network": network.name,
         "exit_status": exit_status(state, ready_lag_s),

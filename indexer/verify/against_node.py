@@ -213,7 +213,7 @@ async def _differences(
         first_seen = await resolver.look_up(db, [block.lookups for block in read])
         before = await _era_before.one(db, first_slot)
         era = "byron" if before is None else before.era
-        rebuilt = (await rows.of(read, first_seen, [], era, resolver, _RULES)).rows
+        rebuilt = (await rows.build(read, first_seen, [], era, resolver, _RULES)).rows
     except (value_check.Unbalanced, *packed.UNREADABLE) as failure:
         # The rows of older transactions, from which these are built, are wrong.
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from the outputs that they spend"

@@ -32,7 +32,7 @@ class Scripted:
         known = self.cast.genesis
         self.genesis = msgspec.structs.replace(known, shelley_funds=known.shelley_funds | (funds or {}))
         self.blocks: list[Block] = []
-        self.ledger = Ledger.of(self)
+        self.ledger = Ledger.at_genesis(self)
         self._headers = Headers(self.cast)
         self._random = Random(seed)
 

@@ -27,7 +27,7 @@ def test_the_hashes_of_recorded_datums_and_scripts_are_those_of_their_bytes(name
     for block in FILES[name].blocks():
         for sent in block.get("transactions", ()):
             declared = msgspec.json.decode(msgspec.json.encode(sent), type=frames.Transaction)
-            found = attachments.of(declared, declared.outputs)
+            found = attachments.collect(declared, declared.outputs)
             assert {bytes.fromhex(each) for each in sent.get("datums", {})} <= found.datums.keys()
             assert {bytes.fromhex(each) for each in sent.get("scripts", {})} <= found.scripts.keys()
             assert all(datum_hash_of(body) == given for given, body in found.datums.items())

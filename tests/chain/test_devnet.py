@@ -345,18 +345,18 @@ async def test_versions_differ_in_empty_fields(chain: Generated, version: tuple[
 
 
 async def test_flags_select_the_forms_of_metadata_and_cbor(chain: Generated) -> None:
-    def of(tx: Json) -> Json:
+    def labels_of(tx: Json) -> Json:
         return dict(tx.get("metadata", {"labels": {}})["labels"])
 
-    content = next(b.content for b in chain.blocks if any("8" in of(tx) for tx in b.decoded()["transactions"]))
+    content = next(b.content for b in chain.blocks if any("8" in labels_of(tx) for tx in b.decoded()["transactions"]))
     bare = msgspec.json.decode(Dialect(transaction_cbor=False, metadata_cbor=False).block(content))["transactions"]
     assert not any("cbor" in tx for tx in bare)
-    said = next(of(tx) for tx in bare if "8" in of(tx))
+    said = next(labels_of(tx) for tx in bare if "8" in labels_of(tx))
     assert said["7"]["json"].keys() == {"kept", "14"}, "an entry whose key is bytes has no plain JSON"
     assert said["7"].keys() == {"json"}
     assert said["8"].keys() == {"cbor"}, "a list with bytes has no plain JSON, so it has its CBOR"
     detailed = msgspec.json.decode(Dialect(metadata_cbor=False, detailed=True).block(content))["transactions"]
-    labels = next(of(tx) for tx in detailed if "8" in of(tx))
+    labels = next(labels_of(tx) for tx in detailed if "8" in labels_of(tx))
     assert labels["7"]["json"]["map"][0]["k"].keys() == {"bytes"}
     assert labels["7"].keys() == labels["8"].keys() == {"json"}
 

@@ -109,10 +109,10 @@ async def test_bulk_looks_up_a_batch_while_the_previous_one_is_built(
         # Longer than the look-ups of the next batch, and then longer than the next building.
         await asyncio.sleep(0.1 if len(sizes) % 2 else 0.02)
         building -= 1
-        return await of(blocks, first_seen, crossed, era, resolver, *rest)
+        return await build(blocks, first_seen, crossed, era, resolver, *rest)
 
-    of = rows.of
-    monkeypatch.setattr(rows, "of", built_late)
+    build = rows.build
+    monkeypatch.setattr(rows, "build", built_late)
     async with NodeServer(chain.fork(59, seed=3)) as node, following(database_url, node) as task:
         await reaches(db, node, task)
         node.switch(fork.fork(90, seed=4))
@@ -439,7 +439,7 @@ async def test_an_error_in_building_rows_does_not_wait_for_the_writer(
         node.grow(1)
         async with asyncio.timeout(PATIENCE_S):
             await writing.wait()
-            monkeypatch.setattr(rows, "of", wrong)
+            monkeypatch.setattr(rows, "build", wrong)
             node.grow(1)
             with pytest.raises(AssertionError, match="an amount below zero"):
                 await task

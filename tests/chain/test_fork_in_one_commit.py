@@ -136,7 +136,7 @@ async def test_a_fork_whose_commit_fails_leaves_the_chain_as_it_was(
         return fail_or_call
 
     failed = set[Callable[..., Any]]()
-    monkeypatch.setattr(rows, "of", failing_once(rows.of))
+    monkeypatch.setattr(rows, "build", failing_once(rows.build))
     monkeypatch.setattr(outputs, "change_spenders", failing_once(outputs.change_spenders))
     async with NodeServer(chain) as node, following(database_url, node) as task:
         await reaches(db, node, task)

@@ -119,7 +119,7 @@ class Written:
         first_seen = await resolver.look_up(self._db, [each.lookups for each in packed])
         begun = staking.epochs_begun(tip, packed[0].point, self._network)
         era = "byron" if present is None else present.era
-        built = await rows.of(packed, first_seen, begun, era, resolver, _RULES)
+        built = await rows.build(packed, first_seen, begun, era, resolver, _RULES)
         if self.bulk:
             await forward.stage(self._db, built.rows, node_tip)
         else:

@@ -32,9 +32,9 @@ LEAD = LastHeartbeat(
 INDEX = IndexState("live", NOW_SLOT - 15, 4_000)
 
 
-def of(index: IndexState | None = INDEX, **lead: Any) -> NetworkState:
+def state_with(index: IndexState | None = INDEX, **lead: Any) -> NetworkState:
     """The state of an index under a leader in step, whose heartbeat differs by `lead`."""
-    return network_state.of(PREVIEW, index, msgspec.structs.replace(LEAD, **lead), OLD_S)
+    return network_state.derive(PREVIEW, index, msgspec.structs.replace(LEAD, **lead), OLD_S)
 
 
 def behind(slots: int, blocks: int = 0, phase: str = "live") -> IndexState:

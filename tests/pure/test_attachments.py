@@ -43,14 +43,16 @@ def tx(*outputs: Json, **parts: Any) -> frames.Transaction:
     return msgspec.json.decode(json.dumps(declared), type=frames.Transaction)
 
 
-def of(*outputs: Json, **parts: Any) -> attachments.Attachments:
+def collected(*outputs: Json, **parts: Any) -> attachments.Attachments:
     declared = tx(*outputs, **parts)
-    return attachments.of(declared, declared.outputs)
+    return attachments.collect(declared, declared.outputs)
 
 
 def test_an_output_carries_a_datum_or_its_hash_and_a_script() -> None:
     plutus = {"language": "plutus:v3", "cbor": PLUTUS.hex()}
-    found = of(output(), output(datumHash="11" * 32), output(datum=DATUM.hex(), script=plutus), output(script=plutus))
+    found = collected(
+        output(), output(datumHash="11" * 32), output(datum=DATUM.hex(), script=plutus), output(script=plutus)
+    )
     digest = script_hash_of(3, PLUTUS)
     assert found.attached == [
         Attached(1, b"\x11" * 32, inline=False, script_hash=None),
@@ -116,7 +118,7 @@ def test_the_cbor_of_a_transaction_is_walked_over_once(monkeypatch: pytest.Monke
     clauses = [native({"clause": "after", "slot": slot}) for slot in range(50)]
     hashes = [script_hash_of(NATIVE, body) for body in bodies]
     listed = b"\xd9\x01\x03\xa1\x01\x9f" + b"".join(bodies) + b"\xff"
-    found = of(
+    found = collected(
         *(output(script=clause) for clause in clauses),
         scripts={digest.hex(): clause for digest, clause in zip(hashes, clauses, strict=True)},
         **sent(*map(carrying, bodies), auxiliary=listed),
@@ -138,7 +140,7 @@ def test_a_native_script_may_nest_deeper_than_our_stack(levels: int) -> None:
         [holder] = plain.outputs
         outputs = [msgspec.structs.replace(holder, script=script)]
         declared = msgspec.structs.replace(plain, outputs=outputs, scripts={digest.hex(): script})
-        found = attachments.of(declared, outputs)
+        found = attachments.collect(declared, outputs)
         if known:
             assert found.scripts == {digest: (NATIVE, body)}
             assert found.attached == [Attached(0, None, inline=False, script_hash=digest)]
@@ -153,11 +155,11 @@ def test_a_native_script_without_bytes_is_that_of_the_cbor(clause: Json, tree: A
     digest = script_hash_of(NATIVE, body)
     expected = {digest: (NATIVE, body)}
     plain, other = b"\x82\x41\x61\x07", carrying(cbor2.dumps([4, 9]))
-    found = of(output(), output(script=native(clause)), **sent(plain, carrying(body)))
+    found = collected(output(), output(script=native(clause)), **sent(plain, carrying(body)))
     assert found.scripts == expected
     assert found.attached == [Attached(1, None, inline=False, script_hash=digest)]
     returned: Json = {"spends": "collaterals", "collateralReturn": output(script=native(clause))}
-    (done,) = effects.of(tx(output(), **returned, **sent(other, returned=carrying(body))), "conway")
+    (done,) = effects.of_transaction(tx(output(), **returned, **sent(other, returned=carrying(body))), "conway")
     assert (done.scripts, done.attached) == (expected, [Attached(1, None, inline=False, script_hash=digest)])
     listed = {"scripts": {digest.hex(): native(clause)}}
     tagged = b"\xd9\x01\x02\x81" + body
@@ -167,7 +169,7 @@ def test_a_native_script_without_bytes_is_that_of_the_cbor(clause: Json, tree: A
         sent(auxiliary=b"\x82\xa0\x81" + body),
         sent(auxiliary=b"\xd9\x01\x03\xa2\x00\xa0\x01\x9f" + body + b"\xff"),
     ):
-        assert of(**listed, **forms).scripts == expected
+        assert collected(**listed, **forms).scripts == expected
 
 
 @pytest.mark.parametrize("encode", [cbor2.dumps, ledgers])
@@ -177,19 +179,19 @@ def test_without_cbor_a_native_script_counts_if_its_hash_is_known(clause: Json, 
     digest = script_hash_of(NATIVE, body)
     expected = {digest: (NATIVE, body)}
     carried = output(script=native(clause))
-    assert of(scripts={digest.hex(): native(clause)}).scripts == expected
-    assert of(carried, mint={digest.hex(): {"": 1}}).scripts == expected
-    assert of(carried, output() | {"address": address.show(b"\x70" + digest)}).scripts == expected
-    assert of(carried, output() | {"address": address.show(b"\x20" + bytes(28) + digest)}).scripts == expected
+    assert collected(scripts={digest.hex(): native(clause)}).scripts == expected
+    assert collected(carried, mint={digest.hex(): {"": 1}}).scripts == expected
+    assert collected(carried, output() | {"address": address.show(b"\x70" + digest)}).scripts == expected
+    assert collected(carried, output() | {"address": address.show(b"\x20" + bytes(28) + digest)}).scripts == expected
 
 
 @pytest.mark.parametrize(("clause", "tree"), LANGUAGES)
 def test_a_native_script_whose_hash_nothing_tells_has_none(clause: Json, tree: Any) -> None:
-    found = of(output(script=native(clause), datumHash="11" * 32), output(script=native(clause)))
+    found = collected(output(script=native(clause), datumHash="11" * 32), output(script=native(clause)))
     assert found.attached == [Attached(0, b"\x11" * 32, inline=False, script_hash=None)]
     assert found.scripts == {}
     digest = script_hash_of(NATIVE, odd(tree))
-    assert of(scripts={digest.hex(): native(clause)}).scripts == {}
+    assert collected(scripts={digest.hex(): native(clause)}).scripts == {}
 
 
 def test_a_guard_is_read_from_the_cbor() -> None:
@@ -198,9 +200,9 @@ def test_a_guard_is_read_from_the_cbor() -> None:
     for origin in (0, 1):
         body = cbor2.dumps([1, [[6, [origin, KEY]]]])
         digest = script_hash_of(NATIVE, body)
-        assert of(output(script=guard), **sent(carrying(body))).scripts == {digest: (NATIVE, body)}
+        assert collected(output(script=guard), **sent(carrying(body))).scripts == {digest: (NATIVE, body)}
         witnessed = sent(witnesses=b"\xa1\x01\x81" + body)
-        assert of(scripts={digest.hex(): guard}, **witnessed).scripts == {digest: (NATIVE, body)}
+        assert collected(scripts={digest.hex(): guard}, **witnessed).scripts == {digest: (NATIVE, body)}
 
 
 SHAPES = ["80", "00", "84a0", "8480a0f5f6", "84a10180a0f5f6", "84a10181a103d81880a0f5f6", "84a0a10180f580"]
@@ -208,14 +210,14 @@ SHAPES = ["80", "00", "84a0", "8480a0f5f6", "84a10180a0f5f6", "84a10181a103d8188
 
 @pytest.mark.parametrize("other", [sent(), sent(b"\xa1\x03\x00"), *({"cbor": text} for text in SHAPES)])
 def test_cbor_of_another_shape_tells_nothing(other: Json) -> None:
-    found = of(output(script=native(SIGNED)), scripts={"22" * 28: native(SIGNED)}, **other)
+    found = collected(output(script=native(SIGNED)), scripts={"22" * 28: native(SIGNED)}, **other)
     assert (found.attached, found.scripts) == ([], {})
 
 
 def test_the_bytes_of_a_native_script_count_if_the_node_sends_them() -> None:
     body = b"\x82\x01\x9f\x82\x00\x58\x1c" + KEY + b"\xff"  # a list of indefinite length
     sent = native({"clause": "all", "from": [SIGNED]}) | {"cbor": body.hex()}
-    assert of(output(script=sent)).scripts == {script_hash_of(NATIVE, body): (NATIVE, body)}
+    assert collected(output(script=sent)).scripts == {script_hash_of(NATIVE, body): (NATIVE, body)}
 
 
 @pytest.mark.parametrize(
@@ -228,13 +230,13 @@ def test_the_bytes_of_a_native_script_count_if_the_node_sends_them() -> None:
     ],
 )
 def test_a_script_without_known_bytes_is_left_out(script: Json) -> None:
-    found = of(output(script=script, datumHash="11" * 32), scripts={"22" * 28: script})
+    found = collected(output(script=script, datumHash="11" * 32), scripts={"22" * 28: script})
     assert found.attached == [Attached(0, b"\x11" * 32, inline=False, script_hash=None)]
     assert found.scripts == {}
 
 
 def test_a_witness_with_another_hash_than_that_of_its_bytes_is_left_out() -> None:
-    assert of(scripts={"22" * 28: native(SIGNED)}).scripts == {}
+    assert collected(scripts={"22" * 28: native(SIGNED)}).scripts == {}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +252,7 @@ def test_a_witness_with_another_hash_than_that_of_its_bytes_is_left_out() -> Non
 def test_an_invalid_hash_or_hex_is_refused(parts: Json) -> None:
     declared = tx(**parts)
     with pytest.raises(ValueError):
-        attachments.of(declared, declared.outputs)
+        attachments.collect(declared, declared.outputs)
 
 
 def test_failed_scripts_leave_the_collateral_return_and_the_witnesses() -> None:
@@ -261,6 +263,6 @@ def test_failed_scripts_leave_the_collateral_return_and_the_witnesses() -> None:
         collateralReturn=output(datumHash="11" * 32),
         datums={datum_hash_of(b"\x01").hex(): "01"},
     )
-    (found,) = effects.of(failed, "conway")
+    (found,) = effects.of_transaction(failed, "conway")
     assert found.attached == [Attached(2, b"\x11" * 32, inline=False, script_hash=None)]
     assert found.datums == {datum_hash_of(b"\x01"): b"\x01"}

@@ -62,7 +62,7 @@ def _tx(certificates: list[tuple[int, str]], set_tag: bool, cbor: bool) -> frame
 
 def _places(tx: frames.Transaction, era: str) -> list[int | None]:
     """With those that are left out since they are 0, 1, 2 and so on."""
-    return certificate_places.of(tx, era) or [*range(len(tx.certificates))]
+    return certificate_places.locate(tx, era) or [*range(len(tx.certificates))]
 
 
 def _right(certificates: list[tuple[int, str]]) -> list[int]:
@@ -93,15 +93,15 @@ def test_without_cbor_a_place_is_right_or_unknown(made: tuple[str, list[tuple[in
 def test_a_registration_with_its_delegation_is_one_certificate_or_two() -> None:
     one, two = [(11, KEYS[0]), (4, KEYS[0])], [(7, KEYS[0]), (2, KEYS[0]), (4, KEYS[0])]
     assert _tx(one, True, cbor=False).certificates == _tx(two, True, cbor=False).certificates
-    assert certificate_places.of(_tx(one, True, cbor=True), "conway") == [0, 0, 1]
-    assert certificate_places.of(_tx(two, True, cbor=True), "conway") == []
-    assert certificate_places.of(_tx(one, True, cbor=False), "conway") == [0, None, None]
+    assert certificate_places.locate(_tx(one, True, cbor=True), "conway") == [0, 0, 1]
+    assert certificate_places.locate(_tx(two, True, cbor=True), "conway") == []
+    assert certificate_places.locate(_tx(one, True, cbor=False), "conway") == [0, None, None]
 
 
 def test_withdrawals_of_governance_are_no_certificates() -> None:
     tx = _tx([(2, KEYS[0]), (6, KEYS[0])], set_tag=False, cbor=False)
-    assert certificate_places.of(tx, "conway") == []
-    assert certificate_places.of(tx, "babbage") == [None]
+    assert certificate_places.locate(tx, "conway") == []
+    assert certificate_places.locate(tx, "babbage") == [None]
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -213,7 +213,7 @@ def test_no_lovelace_is_created_or_lost(chain: Generated) -> None:
 
 
 def test_donations_reach_the_treasury_when_the_epoch_ends(preview: Generated) -> None:
-    ledger = Ledger.of(preview)
+    ledger = Ledger.at_genesis(preview)
     most_donated, epoch, treasury = 0, ledger.epoch, ledger.treasury
     for block in preview.blocks:
         ledger.apply(block.decoded())
@@ -293,7 +293,7 @@ def state(ledger: Ledger) -> Json:
 
 
 def test_a_rewound_ledger_equals_one_that_never_went_further(chain: Generated) -> None:
-    replayed, length = Ledger.of(chain), 0
+    replayed, length = Ledger.at_genesis(chain), 0
     stops = sorted({0, 1, 2, *range(40, len(chain.blocks), 97), len(chain.blocks) - 1, len(chain.blocks)})
     states = {}
     for length in stops:
@@ -323,7 +323,7 @@ def test_rewinding_undoes_an_unfinished_block(preview: Generated) -> None:
 def test_a_rollback_beyond_the_security_parameter_starts_over_from_genesis() -> None:
     chain = Generated(Options(seed=6, density=0.2), SECURITY_PARAMETER + 40)
     fork = chain.fork(20, seed=1, blocks=3)
-    replayed = Ledger.of(chain)
+    replayed = Ledger.at_genesis(chain)
     replayed.advance(fork.blocks, 24)
     assert state(fork.ledger) == state(replayed)
 
@@ -447,7 +447,7 @@ def test_pools_return_and_retirements_are_cancelled_and_moved(preview: Generated
 
 def test_a_reaped_pool_loses_its_delegators(preview: Generated) -> None:
     """They stay without a pool even if it registers again."""
-    ledger = Ledger.of(preview)
+    ledger = Ledger.at_genesis(preview)
     reaped = 0
     for block in preview.blocks:
         before = set(ledger.pools)

@@ -49,7 +49,7 @@ def _spend(number: int, index: int = 0) -> dict[str, Any]:
 
 
 def _only(tx: frames.Transaction, era: str = "conway") -> Effects:
-    (found,) = effects.of(tx, era)
+    (found,) = effects.of_transaction(tx, era)
     return found
 
 
@@ -78,7 +78,7 @@ def test_failed_scripts_without_a_return_lose_all_collateral() -> None:
 
 def test_sub_transactions_precede_their_host_and_pay_no_fee() -> None:
     sub = {"id": _id(2), "inputs": [_spend(3)], "outputs": [_output(5)]}
-    found = effects.of(_tx(subTransactions=[sub], outputs=[_output(1)]), "dijkstra")
+    found = effects.of_transaction(_tx(subTransactions=[sub], outputs=[_output(1)]), "dijkstra")
     assert [tx.tx_hash.hex() for tx in found] == [_id(2), _id(1)]
     assert [tx.fee for tx in found] == [0, 10]
     assert _fee_of(found, {3: _source(6), 9: _source(10)}) == 10
@@ -86,7 +86,8 @@ def test_sub_transactions_precede_their_host_and_pay_no_fee() -> None:
 
 def test_sub_transactions_of_a_failed_host_did_not_happen() -> None:
     sub = {"id": _id(2), "inputs": [_spend(3)], "outputs": [_output(5)]}
-    assert [tx.tx_hash.hex() for tx in effects.of(_tx(**FAILED, subTransactions=[sub]), "dijkstra")] == [_id(1)]
+    (host,) = effects.of_transaction(_tx(**FAILED, subTransactions=[sub]), "dijkstra")
+    assert host.tx_hash.hex() == _id(1)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,9 @@ def test_the_validity_flag_does_not_count(era: str, sent: str, size: int) -> Non
 
 
 def test_a_sub_transaction_has_no_validity_flag() -> None:
-    sub, host = effects.of(_tx(cbor="83a0a0f6", subTransactions=[{"id": _id(2), "cbor": "83a0a0f6"}]), "dijkstra")
+    sub, host = effects.of_transaction(
+        _tx(cbor="83a0a0f6", subTransactions=[{"id": _id(2), "cbor": "83a0a0f6"}]), "dijkstra"
+    )
     assert (sub.size, host.size) == (4, 4)
 
 
@@ -190,7 +193,7 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         BlockEffects(AT, 1, "", False, None, [group], "conway"), frames.NodePoint(7, _id(0)), PREVIEW
     )
     first_seen = Inserts()
-    built = asyncio.run(rows.of([block], first_seen, [], "conway", resolver, rules))
+    built = asyncio.run(rows.build([block], first_seen, [], "conway", resolver, rules))
     return built.rows.inserts[tables.TX][-1].fee
 
 

@@ -7,11 +7,11 @@ from shared import network_state
 from shared.leader import SILENT_AFTER_S
 from shared.network import MAINNET, PREVIEW
 from shared.network_state import IndexState, NetworkState
-from tests.pure.network_states import LEAD, NOW_SLOT, OLD_S, behind, of
+from tests.pure.network_states import LEAD, NOW_SLOT, OLD_S, behind, state_with
 
 
 def test_in_step() -> None:
-    found = of()
+    found = state_with()
     assert (found.ready, found.node, network_state.reasons(found)) == (True, "followed", [])
     assert (found.tip_age_s, found.node_tip_age_s) == (15, 15)
     assert (found.lag_blocks, found.lag_slots, found.lag_s) == (0, 0, 0)
@@ -21,19 +21,19 @@ def test_in_step() -> None:
 # The event, then `node`, `ready`, and the reasons.
 FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
     "the node has just been lost": (
-        of(node_connected=False),
+        state_with(node_connected=False),
         "lost",
         True,
         ["the node of preview is not connected"],
     ),
     "the node has long been lost": (
-        of(behind(3_700), node_connected=False, node_slot_no=NOW_SLOT - 3_700, node_unmoved_s=3_700),
+        state_with(behind(3_700), node_connected=False, node_slot_no=NOW_SLOT - 3_700, node_unmoved_s=3_700),
         "lost",
         False,
         ["the node of preview is not connected", "the last block of preview is 1 h 01 min old"],
     ),
     "the node has stalled": (
-        of(behind(720), node_slot_no=NOW_SLOT - 720, node_unmoved_s=720),
+        state_with(behind(720), node_slot_no=NOW_SLOT - 720, node_unmoved_s=720),
         "stalled",
         False,
         [
@@ -42,7 +42,7 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         ],
     ),
     "the node catches up itself": (
-        of(behind(200_000), node_slot_no=NOW_SLOT - 200_000, node_unmoved_s=2),
+        state_with(behind(200_000), node_slot_no=NOW_SLOT - 200_000, node_unmoved_s=2),
         "syncing",
         False,
         [
@@ -51,13 +51,13 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         ],
     ),
     "the index catches up": (
-        of(behind(4_000, 200), sync_left_s=65.2),
+        state_with(behind(4_000, 200), sync_left_s=65.2),
         "followed",
         False,
         ["the last block of preview is 1 h 06 min old: 95.0% of the blocks, about 1 min 05 s left"],
     ),
     "a commit waits for a lock": (
-        of(behind(75, 3), lock_wait_s=12.4),
+        state_with(behind(75, 3), lock_wait_s=12.4),
         "followed",
         True,
         [
@@ -65,30 +65,35 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
             "and the node is 3 blocks ahead"
         ],
     ),
-    "a commit has waited for a moment": (of(behind(75, 3), lock_wait_s=1.0), "followed", True, []),
-    "a commit waits that is not of a block": (of(lock_wait_s=12.4), "followed", True, []),
+    "a commit has waited for a moment": (state_with(behind(75, 3), lock_wait_s=1.0), "followed", True, []),
+    "a commit waits that is not of a block": (state_with(lock_wait_s=12.4), "followed", True, []),
     "the indexer was killed": (
-        of(behind(400), leading=False),
+        state_with(behind(400), leading=False),
         "unknown",
         False,
         ["no indexer is running for preview", "the last block of preview is 6 min 40 s old"],
     ),
-    "the indexer hangs": (of(beat_age_s=SILENT_AFTER_S), "unknown", True, ["no indexer is running for preview"]),
+    "the indexer hangs": (
+        state_with(beat_age_s=SILENT_AFTER_S),
+        "unknown",
+        True,
+        ["no indexer is running for preview"],
+    ),
     "the indexer has stopped by itself": (
-        of(leading=False, refused="its node is on another network"),
+        state_with(leading=False, refused="its node is on another network"),
         "unknown",
         True,
         ["no indexer is running for preview (the last one stopped because its node is on another network)"],
     ),
     "a task fails": (
-        of(failing=["ledger state"]),
+        state_with(failing=["ledger state"]),
         "followed",
         True,
         ["the background task ledger state of the indexer of preview fails"],
     ),
-    "nothing is indexed yet": (of(None), "followed", False, ["nothing is indexed for preview yet"]),
+    "nothing is indexed yet": (state_with(None), "followed", False, ["nothing is indexed for preview yet"]),
     "an indexer ran once, against a wrong node": (
-        of(None, leading=False, refused="its node is on another network"),
+        state_with(None, leading=False, refused="its node is on another network"),
         "unknown",
         False,
         [
@@ -97,13 +102,13 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         ],
     ),
     "the first sync": (
-        of(behind(50_000, 1_000, "bulk"), sync_left_s=4_320.0),
+        state_with(behind(50_000, 1_000, "bulk"), sync_left_s=4_320.0),
         "followed",
         False,
         ["preview is syncing: 75.0% of the blocks, about 1 h 12 min left, then indexes are built"],
     ),
     "the end of the first sync, in its first step": (
-        of(behind(50_000, 1_000, "bulk"), finishing=True, node_unmoved_s=9_999, node_slot_no=NOW_SLOT - 9_999),
+        state_with(behind(50_000, 1_000, "bulk"), finishing=True, node_unmoved_s=9_999, node_slot_no=NOW_SLOT - 9_999),
         "unknown",
         False,
         ["preview is syncing: all blocks are read, and the indexes are being built"],
@@ -119,25 +124,25 @@ def test_each_fault_is_distinguished_from_the_others(fault: str) -> None:
 
 @pytest.mark.parametrize("blocks", [0, 9, 10])
 def test_no_time_is_left_once_the_index_has_reached_the_tip_of_the_last_heartbeat(blocks: int) -> None:
-    found = of(behind(15, blocks), sync_left_s=1.2)
+    found = state_with(behind(15, blocks), sync_left_s=1.2)
     assert found.sync_left_s == (1 if blocks == 10 else None)
 
 
 def test_no_lag_is_reported_to_a_node_that_is_not_heard() -> None:
     """The last tip heard is ours: the lag to it would stay 0."""
-    for found in (of(node_connected=False), of(leading=False), of(beat_age_s=SILENT_AFTER_S)):
+    for found in (state_with(node_connected=False), state_with(leading=False), state_with(beat_age_s=SILENT_AFTER_S)):
         assert (found.lag_blocks, found.lag_slots, found.lag_s) == (None, None, None)
         assert (found.node_block_no, found.node_tip_age_s) == (4_000, 15), "the last tip heard is told, with its age"
 
 
 def test_a_retired_network_is_not_ready() -> None:
-    assert of().ready and not of(retired=True).ready
+    assert state_with().ready and not state_with(retired=True).ready
 
 
 def test_the_lag_is_in_blocks_slots_and_seconds() -> None:
     index = IndexState("live", MAINNET.byron_slots - 10, 100)
     lead = msgspec.structs.replace(LEAD, node_slot_no=MAINNET.byron_slots + 5, node_block_no=107)
-    found = network_state.of(MAINNET, index, lead, OLD_S)
+    found = network_state.derive(MAINNET, index, lead, OLD_S)
     assert (found.lag_blocks, found.lag_slots, found.lag_s) == (7, 15, 10 * 20 + 5)
 
 
@@ -149,5 +154,5 @@ def test_synchronization_is_that_of_ogmios(age_s: int, share: float) -> None:
 
 
 def test_a_block_from_the_future_is_new() -> None:
-    found = of(behind(-30))
+    found = state_with(behind(-30))
     assert (found.tip_age_s, found.ready, found.network_synchronization) == (0, True, 1.0)

@@ -58,7 +58,7 @@ def _changes(*declared_certificates: dict[str, Any], **parts: Any) -> list[certi
     tx = msgspec.json.decode(msgspec.json.encode(declared | parts), type=frames.Transaction)
     return [
         change
-        for found in effects.of(tx, "conway")
+        for found in effects.of_transaction(tx, "conway")
         for change in certificates.changes_of(found.certificates, found.tx_hash, PREVIEW)
     ]
 

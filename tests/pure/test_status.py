@@ -6,19 +6,19 @@ import pytest
 
 from api.operate.status import Word, state_of
 from shared.network_state import NetworkState
-from tests.pure.network_states import INDEX, behind, of
+from tests.pure.network_states import INDEX, behind, state_with
 
 STATES: list[tuple[NetworkState, Word]] = [
-    (of(), "in_step"),
-    (of(retired=True), "retired"),
-    (of(beat_age_s=30.0), "down"),
-    (of(node_connected=False), "node_lost"),
-    (of(behind(1_000), node_slot_no=INDEX.slot_no - 1_000, node_unmoved_s=1_000.0), "node_stalled"),
-    (of(behind(1_000), node_slot_no=INDEX.slot_no - 1_000, node_unmoved_s=1.0), "syncing"),
-    (of(None), "empty"),
-    (of(behind(50_000, 2_000, "bulk")), "syncing"),
-    (of(behind(50_000, 2_000, "bulk"), finishing=True), "syncing"),
-    (of(behind(50_000, 2_000)), "behind"),
+    (state_with(), "in_step"),
+    (state_with(retired=True), "retired"),
+    (state_with(beat_age_s=30.0), "down"),
+    (state_with(node_connected=False), "node_lost"),
+    (state_with(behind(1_000), node_slot_no=INDEX.slot_no - 1_000, node_unmoved_s=1_000.0), "node_stalled"),
+    (state_with(behind(1_000), node_slot_no=INDEX.slot_no - 1_000, node_unmoved_s=1.0), "syncing"),
+    (state_with(None), "empty"),
+    (state_with(behind(50_000, 2_000, "bulk")), "syncing"),
+    (state_with(behind(50_000, 2_000, "bulk"), finishing=True), "syncing"),
+    (state_with(behind(50_000, 2_000)), "behind"),
 ]
 
 
