@@ -20,10 +20,10 @@ Value = TypeVar("Value")
 JsonSchema = dict[str, object]
 Message = str | Callable[[], errors.Refusal] | None
 
-DEEPEST_JSON = 100
+MAX_JSON_DEPTH = 100
 """Maximum nesting of a body. Deeper JSON could exhaust the stack of a client that reads it back."""
 
-HIGHEST_EXACT = 2**53 - 1
+MAX_SAFE_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads exactly. It is enough for any offset and slot."""
 
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_998, UTC)  # asyncpg stores a microsecond more as infinity
@@ -264,7 +264,7 @@ class JsonObject(Kind[msgspec.Raw]):
         return msgspec.Raw(compact)
 
 
-Offset = Annotated[int, Integer(0, HIGHEST_EXACT)]
+Offset = Annotated[int, Integer(0, MAX_SAFE_INTEGER)]
 Order = Annotated[Literal["asc", "desc"], Choice("asc", "desc")]
 
 
@@ -384,12 +384,12 @@ def json_object(data: bytes) -> dict[str, Any]:
 
 
 def _storable(value: object) -> bool:
-    """Whether JSON is at most DEEPEST_JSON levels deep, and no string or key contains NUL.
+    """Whether JSON is at most MAX_JSON_DEPTH levels deep, and no string or key contains NUL.
 
     The decoder has already refused lone surrogates.
     """
     level: list[object] = [value]
-    for _ in range(DEEPEST_JSON):
+    for _ in range(MAX_JSON_DEPTH):
         if any(isinstance(part, str) and "\0" in part for part in level):
             return False
         below: list[object] = []

@@ -54,12 +54,12 @@ SUBMISSION_STATEMENT_WITHIN_S = 10.0
 KEPT_S = 1.0
 """How long the readings of open endpoints are kept."""
 
-MOST_EXPORTS = 2
+MAX_EXPORTS = 2
 """Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the other connections
 answer requests.
 """
 
-MOST_DOWNLOADS, MOST_DOWNLOADS_EACH = 8, 2
+MAX_DOWNLOADS, MAX_DOWNLOADS_EACH = 8, 2
 """The most downloads in progress, per process and per credential. Each holds a file in DATA_DIR until it is sent."""
 
 
@@ -133,9 +133,9 @@ async def opened(
             spools=spools,
             usage_backlog=Backlog(spools.folder, queue, usage_queue.Queue(servers.redis_url)),
             shared_readings=SharedReadings(KEPT_S),
-            downloads=Turns(settings.data_dir, MOST_DOWNLOADS, MOST_DOWNLOADS_EACH, "downloads"),
+            downloads=Turns(settings.data_dir, MAX_DOWNLOADS, MAX_DOWNLOADS_EACH, "downloads"),
             room=Room.in_folder(settings.data_dir),
-            export_slots=asyncio.Semaphore(MOST_EXPORTS),
+            export_slots=asyncio.Semaphore(MAX_EXPORTS),
             count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )

@@ -14,9 +14,9 @@ from api.keys.caller import PERMISSIONS, AdminKey
 from api.parameters import Body, Choices, Id, Integer, Offset, Question, Text
 from shared import sql
 
-LONGEST_ENTITY_NAME = 255
+MAX_ENTITY_NAME_LENGTH = 255
 
-EntityName = Text(LONGEST_ENTITY_NAME, blank=False)
+EntityName = Text(MAX_ENTITY_NAME_LENGTH, blank=False)
 Permissions = Choices(*PERMISSIONS)
 
 

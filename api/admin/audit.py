@@ -32,7 +32,7 @@ Action = Literal[
     "admin_key.revoked",
 ]
 
-_LONGEST_TEXT = 255
+_MAX_TEXT_LENGTH = 255
 
 
 class AuditFilter(Question, frozen=True, kw_only=True):
@@ -40,11 +40,11 @@ class AuditFilter(Question, frozen=True, kw_only=True):
 
     limit: Annotated[int, Integer(1, 100)] = 50
     offset: Offset = 0
-    action: Annotated[str | None, Text(_LONGEST_TEXT)] = None
+    action: Annotated[str | None, Text(_MAX_TEXT_LENGTH)] = None
     admin_key_id: Annotated[UUID | None, Id()] = None
     target_id: Annotated[UUID | None, Id()] = None
     target_type: Annotated[str | None, Choice("credential", "user_account", "admin_key")] = None
-    request_id: Annotated[str | None, Text(_LONGEST_TEXT)] = None
+    request_id: Annotated[str | None, Text(_MAX_TEXT_LENGTH)] = None
     since: Annotated[datetime | None, Moment()] = msgspec.field(name="from", default=None)
     until: Annotated[datetime | None, Moment(last=True)] = msgspec.field(name="to", default=None)
     include_reads: Annotated[bool, Flag()] = msgspec.field(name="includeReads", default=True)

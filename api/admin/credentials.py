@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.admin import audit
-from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
+from api.admin.users import MAX_SEARCH_LENGTH, NO_METADATA, Metadata, Name
 from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
 from api.keys import tokens
@@ -22,10 +22,10 @@ from shared import schema, sql
 from shared.network import NETWORKS, Network, by_id
 from shared.phase import Phase
 
-LONGEST_DESCRIPTION = 2_000
-HIGHEST_LIMIT = 10_000
-LONGEST_OVERLAP_S = 30 * 86_400
-LONGEST_EXPIRY_DAYS = 3_650
+MAX_DESCRIPTION_LENGTH = 2_000
+MAX_RATE_LIMIT = 10_000
+MAX_OVERLAP_S = 30 * 86_400
+MAX_EXPIRY_DAYS = 3_650
 _STATES_WITHIN_S = 1.0
 _NAMED = ", ".join(f"{network.network_id}={network.name.capitalize()}" for network in NETWORKS)
 NETWORK_ID_EXPECTED = f"network_id is required ({_NAMED})"
@@ -40,9 +40,9 @@ class NewCredential(Body, frozen=True, kw_only=True):
     name: Annotated[str, Name]
     user_account_id: Annotated[UUID, Id(missing="user_account_id is required")]
     network_id: Annotated[int, Integer(0, _LAST_NETWORK_ID, message=NETWORK_ID_EXPECTED, missing=NETWORK_ID_EXPECTED)]
-    description: Annotated[str | None, Text(LONGEST_DESCRIPTION)] = None
+    description: Annotated[str | None, Text(MAX_DESCRIPTION_LENGTH)] = None
     expires_at: Annotated[datetime | None, Moment()] = None
-    rate_limit_per_minute: Annotated[int, Integer(1, HIGHEST_LIMIT)] = 60
+    rate_limit_per_minute: Annotated[int, Integer(1, MAX_RATE_LIMIT)] = 60
     metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
 
 
@@ -50,7 +50,7 @@ class CredentialChanges(Body, frozen=True, kw_only=True):
     """Fields to change, at least one of the two; null clears the description."""
 
     name: Annotated[str | UnsetType, Name] = UNSET
-    description: Annotated[str | UnsetType | None, Text(LONGEST_DESCRIPTION)] = UNSET
+    description: Annotated[str | UnsetType | None, Text(MAX_DESCRIPTION_LENGTH)] = UNSET
 
     def check(self) -> None:
         """Refuse an empty change."""
@@ -61,7 +61,7 @@ class CredentialChanges(Body, frozen=True, kw_only=True):
 class Rotation(Body, frozen=True, kw_only=True):
     """The number of seconds for which the former key remains valid beside the new one. With 0, all former keys end."""
 
-    overlap_seconds: Annotated[int, Integer(0, LONGEST_OVERLAP_S)]
+    overlap_seconds: Annotated[int, Integer(0, MAX_OVERLAP_S)]
 
 
 class CredentialFilter(Question, frozen=True, kw_only=True):
@@ -77,8 +77,8 @@ class CredentialFilter(Question, frozen=True, kw_only=True):
     user_account_id: Annotated[UUID | None, Id()] = None
     network_id: Annotated[int | None, Integer(0, _LAST_NETWORK_ID)] = None
     status: Annotated[str | None, Choice("active", "expired", "revoked")] = None
-    search: Annotated[str | None, Text(LONGEST_SEARCH)] = None
-    expires_within: Annotated[int | None, Integer(1, LONGEST_EXPIRY_DAYS)] = None
+    search: Annotated[str | None, Text(MAX_SEARCH_LENGTH)] = None
+    expires_within: Annotated[int | None, Integer(1, MAX_EXPIRY_DAYS)] = None
 
 
 class OneCredential(Question, frozen=True, kw_only=True):

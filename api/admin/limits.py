@@ -9,16 +9,16 @@ from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.admin import audit
-from api.admin.credentials import HIGHEST_LIMIT, OneCredential, key_hashes
+from api.admin.credentials import MAX_RATE_LIMIT, OneCredential, key_hashes
 from api.answers import Answer, Confirmation, Instant
 from api.ask import AdminAsk
-from api.keys.restrictions import MOST_NETWORKS, SCOPES, canonical
-from api.parameters import HIGHEST_EXACT, Body, Choices, Integer, JsonSchema, Kind, Moment
+from api.keys.restrictions import MAX_NETWORKS, SCOPES, canonical
+from api.parameters import MAX_SAFE_INTEGER, Body, Choices, Integer, JsonSchema, Kind, Moment
 from api.sources import clock
 from shared import sql
 
 _PERIODS = ("day", "month")
-_LONGEST_NETWORK = 49  # an IPv6 address in full, with IPv4 notation at its end, and the length
+_MAX_NETWORK_LENGTH = 49  # an IPv6 address in full, with IPv4 notation at its end, and the length
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -35,19 +35,19 @@ class QuotaKind(Kind[Quota]):
         schema: JsonSchema = {
             "type": "object",
             "properties": {
-                "requests": {"type": "integer", "minimum": 1, "maximum": HIGHEST_EXACT},
+                "requests": {"type": "integer", "minimum": 1, "maximum": MAX_SAFE_INTEGER},
                 "per": {"type": "string", "enum": list(_PERIODS)},
             },
             "required": ["requests", "per"],
         }
-        super().__init__(f"an object with requests (1 to {HIGHEST_EXACT}) and per ({' or '.join(_PERIODS)})", schema)
+        super().__init__(f"an object with requests (1 to {MAX_SAFE_INTEGER}) and per ({' or '.join(_PERIODS)})", schema)
 
     def of_json(self, value: object) -> Quota:
         try:
             quota = msgspec.convert(value, Quota)
         except msgspec.ValidationError as error:
             raise ValueError(value) from error
-        if not 1 <= quota.requests <= HIGHEST_EXACT:
+        if not 1 <= quota.requests <= MAX_SAFE_INTEGER:
             raise ValueError(value)
         return quota
 
@@ -58,15 +58,13 @@ class Networks(Kind[tuple[str, ...]]):
     def __init__(self) -> None:
         schema: JsonSchema = {
             "type": "array",
-            "items": {"type": "string", "maxLength": _LONGEST_NETWORK},
-            "maxItems": MOST_NETWORKS,
+            "items": {"type": "string", "maxLength": _MAX_NETWORK_LENGTH},
+            "maxItems": MAX_NETWORKS,
         }
-        super().__init__(
-            f"an array of at most {MOST_NETWORKS} networks such as 203.0.113.0/24 or 2001:db8::/32", schema
-        )
+        super().__init__(f"an array of at most {MAX_NETWORKS} networks such as 203.0.113.0/24 or 2001:db8::/32", schema)
 
     def of_json(self, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or len(value) > MOST_NETWORKS:
+        if not isinstance(value, list) or len(value) > MAX_NETWORKS:
             raise ValueError(value)
         if not all(isinstance(each, str) for each in value):
             raise ValueError(value)
@@ -76,7 +74,7 @@ class Networks(Kind[tuple[str, ...]]):
 class LimitChanges(Body, frozen=True, kw_only=True):
     """Limits to change, at least one; omitted ones stay unchanged. Null removes the expiry or the quota."""
 
-    rate_limit_per_minute: Annotated[int | UnsetType, Integer(1, HIGHEST_LIMIT)] = UNSET
+    rate_limit_per_minute: Annotated[int | UnsetType, Integer(1, MAX_RATE_LIMIT)] = UNSET
     expires_at: Annotated[datetime | UnsetType | None, Moment()] = UNSET
     quota: Annotated[Quota | UnsetType | None, QuotaKind()] = UNSET
 

@@ -15,16 +15,16 @@ from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Id, Integer, JsonObject, Kind, Offset, Question, Text
 from shared import schema, sql
 
-LONGEST_NAME = 255
-LONGEST_TEXT = 255
-LONGEST_SEARCH = 255
-LARGEST_METADATA_BYTES = 16 * 1024
+MAX_NAME_LENGTH = 255
+MAX_TEXT_LENGTH = 255
+MAX_SEARCH_LENGTH = 255
+MAX_METADATA_BYTES = 16 * 1024
 NO_METADATA = msgspec.Raw(b"{}")
 NAME_TOO_LONG = "Name must be 255 characters or less"
 
 Status = Literal["active", "suspended", "pending"]
-Name = Text(LONGEST_NAME, blank=False, too_long=NAME_TOO_LONG)
-Metadata = JsonObject(LARGEST_METADATA_BYTES)
+Name = Text(MAX_NAME_LENGTH, blank=False, too_long=NAME_TOO_LONG)
+Metadata = JsonObject(MAX_METADATA_BYTES)
 UserId = Annotated[UUID, Id("Invalid user account ID format")]
 
 
@@ -32,7 +32,7 @@ class ExternalId(Kind[str | None]):
     """The partner's own reference of an account; an empty one means none."""
 
     def __init__(self) -> None:
-        self._text = Text(LONGEST_TEXT)
+        self._text = Text(MAX_TEXT_LENGTH)
         super().__init__(self._text.expected, self._text.schema)
 
     def of_json(self, value: object) -> str | None:
@@ -44,9 +44,9 @@ class NewUser(Body, frozen=True, kw_only=True):
 
     name: Annotated[str, Name]
     external_id: Annotated[str | None, ExternalId()] = None
-    email: Annotated[str | None, Text(LONGEST_TEXT)] = None
+    email: Annotated[str | None, Text(MAX_TEXT_LENGTH)] = None
     metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
-    billing_plan: Annotated[str | None, Text(LONGEST_TEXT)] = None
+    billing_plan: Annotated[str | None, Text(MAX_TEXT_LENGTH)] = None
 
 
 class UserChanges(Body, frozen=True, kw_only=True):
@@ -54,9 +54,9 @@ class UserChanges(Body, frozen=True, kw_only=True):
 
     name: Annotated[str | UnsetType, Name] = UNSET
     external_id: Annotated[str | UnsetType | None, ExternalId()] = UNSET
-    email: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
+    email: Annotated[str | UnsetType | None, Text(MAX_TEXT_LENGTH)] = UNSET
     metadata: Annotated[msgspec.Raw | UnsetType | None, Metadata] = UNSET
-    billing_plan: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
+    billing_plan: Annotated[str | UnsetType | None, Text(MAX_TEXT_LENGTH)] = UNSET
 
 
 class UserFilter(Question, frozen=True, kw_only=True):
@@ -68,8 +68,8 @@ class UserFilter(Question, frozen=True, kw_only=True):
     limit: Annotated[int, Integer(1, 100)] = 20
     offset: Offset = 0
     status: Annotated[Status | None, Choice("active", "suspended", "pending")] = None
-    external_id: Annotated[str | None, Text(LONGEST_TEXT)] = None
-    search: Annotated[str | None, Text(LONGEST_SEARCH)] = None
+    external_id: Annotated[str | None, Text(MAX_TEXT_LENGTH)] = None
+    search: Annotated[str | None, Text(MAX_SEARCH_LENGTH)] = None
 
 
 class OneUser(Question, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class OneUser(Question, frozen=True, kw_only=True):
 class ExternalUser(Question, frozen=True, kw_only=True):
     """The partner's own reference of an account."""
 
-    external_id: Annotated[str, Text(LONGEST_TEXT)]
+    external_id: Annotated[str, Text(MAX_TEXT_LENGTH)]
 
 
 class UserAccount(msgspec.Struct, frozen=True):

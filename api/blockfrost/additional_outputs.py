@@ -16,9 +16,9 @@ from shared.address import MAX_TEXT_LENGTH
 
 Json = dict[str, Any]
 
-MOST = 100
+MAX_PAIRS = 100
 
-_MOST_QUANTITY = 2**64 - 1
+_MAX_QUANTITY = 2**64 - 1
 _NAME = "additionalUtxoSet"
 _POLICY = re.compile("[0-9a-fA-F]{56}")
 _ASSET_NAME = re.compile("([0-9a-fA-F]{2}){0,32}")
@@ -50,15 +50,17 @@ class AdditionalOutputs(Kind[tuple[Json, ...]]):
     def __init__(self) -> None:
         schema: JsonSchema = {
             "type": "array",
-            "maxItems": MOST,
+            "maxItems": MAX_PAIRS,
             "items": {"type": "array", "items": {"type": "object"}, "minItems": 2, "maxItems": 2},
         }
-        expected = f"an array of at most {MOST} pairs of a reference {{txId, index}} and an output {{address, value}}"
+        expected = (
+            f"an array of at most {MAX_PAIRS} pairs of a reference {{txId, index}} and an output {{address, value}}"
+        )
         super().__init__(expected, schema)
 
     def of_json(self, value: object) -> tuple[Json, ...]:
         """Raises Refusal, which names the member that is wrong, or ValueError if the whole is not an array of pairs."""
-        if not isinstance(value, list) or len(value) > MOST:
+        if not isinstance(value, list) or len(value) > MAX_PAIRS:
             raise ValueError(value)
         pairs = _converted(value, list[tuple[_Input, _Output]], "")
         return tuple(_translated(source, output, f"[{place}][1]") for place, (source, output) in enumerate(pairs))
@@ -112,8 +114,8 @@ _UNIT = "is not an asset: expected a policy of 56 hex digits and, after a dot, t
 
 
 def _quantity(given: object, at: str) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= _MOST_QUANTITY:
-        raise _refusal(at, f"must be an integer from 0 to {_MOST_QUANTITY}")
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= _MAX_QUANTITY:
+        raise _refusal(at, f"must be an integer from 0 to {_MAX_QUANTITY}")
     return given
 
 

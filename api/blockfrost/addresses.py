@@ -18,7 +18,7 @@ from api.chain.addresses import AddressQuestion
 from api.chain.assets import AssetId
 from api.chain.transactions import Address
 
-MOST_ASSETS = 1_000
+MAX_ASSETS = 1_000
 
 
 class AddressPage(Page, frozen=True, kw_only=True):
@@ -56,9 +56,9 @@ async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
         found, _ = await addresses.one_with_tip(db, raw, ask.network)
         if not (found.transaction_count or found.utxo_count):
             raise refusals.never_used()
-        assets, more = await shown.holdings(ask, "address", raw, db, limit=MOST_ASSETS)
+        assets, more = await shown.holdings(ask, "address", raw, db, limit=MAX_ASSETS)
     if more:
-        raise refusals.too_many_assets(MOST_ASSETS)
+        raise refusals.too_many_assets(MAX_ASSETS)
     payment = found.payment_credential
     return AddressHoldings(
         found.address,

@@ -9,8 +9,8 @@ from api.blockfrost.shape import ROOT
 from api.parameters import Question, Text
 from api.route import Route, get
 
-_LONGEST = 200
-_Part = Annotated[str, Text(_LONGEST)]
+_MAX_PART_LENGTH = 200
+_Part = Annotated[str, Text(_MAX_PART_LENGTH)]
 
 
 class Anything(Question, frozen=True, kw_only=True):

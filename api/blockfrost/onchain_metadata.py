@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from api.chain import plutus_data
+from api.parameters import MAX_SAFE_INTEGER
 from shared.ledger import label_of
 
 _NFT, _FT, _RFT = 222, 333, 444  # the labels of user tokens
-_MOST_VERSION = 3  # Blockfrost shows no datum of a later one
-_MOST_NUMBER = 2**53 - 1  # the greatest integer that JavaScript keeps exactly
+_MAX_VERSION = 3  # Blockfrost shows no datum of a later one
 
 _TEXTS = {
     _NFT: {"name", "image", "mediaType", "description"},
@@ -43,7 +43,7 @@ def of_datum(datum: bytes, asset_name: bytes) -> OnChain | None:
         return None
     entries, version = plutus_data.pairs_of(fields[0]), plutus_data.of_cbor(fields[1])
     match version:
-        case {"int": int(number)} if entries is not None and number <= _MOST_VERSION:
+        case {"int": int(number)} if entries is not None and number <= _MAX_VERSION:
             pass
         case _:
             return None
@@ -75,7 +75,7 @@ def _shown(name: str, value: Any, label: int) -> Any:
     if name in _TEXTS[label]:
         return _text(value)
     match name, value:
-        case "decimals", {"int": int(number)} if label in _WITH_DECIMALS and abs(number) <= _MOST_NUMBER:
+        case "decimals", {"int": int(number)} if label in _WITH_DECIMALS and abs(number) <= MAX_SAFE_INTEGER:
             return number
         case "files", {"list": list(items)} if label in _WITH_FILES:
             files = [_file(each) for each in items]

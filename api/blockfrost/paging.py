@@ -4,15 +4,15 @@ from typing import Annotated
 
 from api.parameters import Integer, Order, Question
 
-MOST = 100
-_HIGHEST_PAGE = 21_474_836
+MAX_COUNT = 100
+_MAX_PAGE = 21_474_836
 
 
 class UnorderedPage(Question, frozen=True, kw_only=True):
     """A page of a list whose order is fixed."""
 
-    count: Annotated[int, Integer(1, MOST)] = MOST
-    page: Annotated[int, Integer(1, _HIGHEST_PAGE)] = 1
+    count: Annotated[int, Integer(1, MAX_COUNT)] = MAX_COUNT
+    page: Annotated[int, Integer(1, _MAX_PAGE)] = 1
 
     @property
     def offset(self) -> int:

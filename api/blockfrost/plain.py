@@ -6,13 +6,13 @@ Bytes become `0x` and hex digits. A key that is not text becomes text; a list or
 import json
 from typing import Any
 
-_MOST_KEYS_IN_KEYS = 3
+_MAX_KEYS_IN_KEYS = 3
 """The maximum depth of keys nested in keys. Each level escapes the quotes and backslashes below it again, which doubles
 them: a hundred bytes of metadata could become gigabytes.
 """
 
 
-def of_detailed(value: Any, levels: int = _MOST_KEYS_IN_KEYS) -> Any:
+def of_detailed(value: Any, levels: int = _MAX_KEYS_IN_KEYS) -> Any:
     """The plain form of a value in the detailed schema. Raises ValueError if keys are nested too deeply in keys."""
     match value:
         case {"int": number}:

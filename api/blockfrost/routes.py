@@ -48,7 +48,7 @@ _POLICY = (errors.fingerprint_instead_of_policy_id, refusals.policy_not_found)
 _BLOCK, _EPOCH, _POOL = errors.block_not_found, errors.epoch_not_found, errors.pool_not_found
 _TX, _SCRIPT, _DATUM = errors.transaction_not_found, errors.script_not_found, errors.datum_not_found
 _TOO_LONG = partial(errors.answer_too_large, "count", 25)
-_TOO_MANY_ASSETS = partial(refusals.too_many_assets, addresses.MOST_ASSETS)
+_TOO_MANY_ASSETS = partial(refusals.too_many_assets, addresses.MAX_ASSETS)
 _CBOR = "application/cbor"
 
 FACADE: tuple[Route, ...] = (

@@ -63,13 +63,13 @@ class EvaluationQuestion(Question, frozen=True, kw_only=True):
 class EvaluationBody(Body, frozen=True, kw_only=True):
     """A transaction as text in a body of `application/cbor`."""
 
-    cbor: Annotated[bytes, SentCbor(transaction_cbor.MOST_SENT_BYTES)]
+    cbor: Annotated[bytes, SentCbor(transaction_cbor.MAX_SENT_BYTES)]
 
 
 class EvaluationWithOutputs(Body, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A transaction, and outputs that it uses before they are on the chain. A misspelt field would lose the outputs."""
 
-    cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_SENT_BYTES)]
+    cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MAX_SENT_BYTES)]
     additional: Annotated[tuple[Json, ...], AdditionalOutputs()] = msgspec.field(name="additionalUtxoSet", default=())
 
 

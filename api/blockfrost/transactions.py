@@ -13,7 +13,7 @@ from api.blockfrost.amounts import Amount
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
 from api.chain.transactions import FoundTransaction, FullTransaction, LabelMetadata, Value
-from api.http.bodies import MOST_AT_ONCE, in_parts
+from api.http.bodies import MAX_AT_ONCE_BYTES, in_parts
 from api.parameters import Hex, Question
 from shared import address, packed
 from shared.ledger import index_of
@@ -225,7 +225,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
                 yield _input(each, its, found.valid)
 
     made = await carried([(found.tx_hash, output.output_index) for output in found.outputs])
-    are_few = len(row.inputs) <= MOST_AT_ONCE and len(spent) <= transactions.INPUTS_AT_ONCE
+    are_few = len(row.inputs) <= MAX_AT_ONCE_BYTES and len(spent) <= transactions.INPUTS_AT_ONCE
     return InputsAndOutputs(
         found.tx_hash,
         [each async for each in inputs()] if are_few else in_parts(inputs()),

@@ -13,7 +13,7 @@ from api.chain.accounts import Account
 from api.chain.addresses import AddressInfo
 from api.chain.assets import Asset, AssetId, AssetKind, Fingerprint
 from api.chain.transactions import FullTransaction
-from api.chain.utxos import HIGHEST_INDEX, MadeOutput
+from api.chain.utxos import MAX_INDEX, MadeOutput
 from api.errors import Refusal
 from api.http.bodies import in_parts
 from api.parameters import Body, Hex, Kind, Texts
@@ -21,7 +21,7 @@ from shared.address import MAX_TEXT_LENGTH
 from shared.network import Network
 from shared.sql import Connection
 
-MOST_IDS = 100
+MAX_IDS = 100
 
 Id = TypeVar("Id")
 Found = TypeVar("Found")
@@ -32,7 +32,7 @@ _REFERENCE = re.compile(r"([0-9a-fA-F]{64})#([0-9]{1,5})")
 class Ids(Body, frozen=True, kw_only=True):
     """The ids of the objects to get, each once."""
 
-    ids: Annotated[tuple[str, ...], Texts(MOST_IDS, MAX_TEXT_LENGTH)]
+    ids: Annotated[tuple[str, ...], Texts(MAX_IDS, MAX_TEXT_LENGTH)]
 
 
 async def get_addresses(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
@@ -128,6 +128,6 @@ def _parser(kind: Kind[Id]) -> Callable[[str], Id]:
 
 def _reference(text: str) -> tuple[bytes, int]:
     found = _REFERENCE.fullmatch(text)
-    if found is None or int(found[2]) > HIGHEST_INDEX:
+    if found is None or int(found[2]) > MAX_INDEX:
         raise errors.invalid_output_reference()
     return bytes.fromhex(found[1]), int(found[2])

@@ -2,7 +2,7 @@
 
 `{"int": 1}`, `{"string": "a"}`, `{"bytes": "00ff"}`, `{"list": [...]}`, `{"map": [{"k": ..., "v": ...}]}`. If a map has
 the same key twice, which the ledger allows, only the last value is shown; nothing else is lost. Values that are nested
-deeper than MOST_LEVELS are not shown.
+deeper than MAX_LEVELS are not shown.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import cbor2
 
-from api.chain.plutus_data import MOST_LEVELS
+from api.chain.plutus_data import MAX_LEVELS
 
 
 def of_cbor(data: bytes) -> Any:
@@ -33,7 +33,7 @@ def of_json(text: bytes) -> Any:
         return None
 
 
-def detailed(value: Any, levels: int = MOST_LEVELS) -> Any:
+def detailed(value: Any, levels: int = MAX_LEVELS) -> Any:
     """Raises ValueError for a value that metadata can't have, or that is nested deeper than `levels`."""
     if not levels:
         raise ValueError("nested too deeply")
@@ -53,7 +53,7 @@ def detailed(value: Any, levels: int = MOST_LEVELS) -> Any:
     return {"map": [{"k": detailed(key, levels - 1), "v": detailed(item, levels - 1)} for key, item in value.items()]}
 
 
-def _is_detailed(value: Any, levels: int = MOST_LEVELS) -> bool:
+def _is_detailed(value: Any, levels: int = MAX_LEVELS) -> bool:
     """Whether a value follows the detailed schema and is not nested deeper than `levels`."""
     if not levels:
         return False

@@ -20,9 +20,9 @@ Answer = TypeVar("Answer")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-MOST_ADDRESSES = 60_000
-MOST_ASSETS = 30_000
-_MOST_READINGS = 3
+MAX_ADDRESSES = 60_000
+MAX_ASSETS = 30_000
+_MAX_READINGS = 3
 _NUMBERINGS = 8  # of all networks, also on replicas that lag
 
 
@@ -65,8 +65,8 @@ class _Cache:
 
     def __init__(self, numbering: UUID) -> None:
         self.numbering = numbering
-        self.addresses = _Recent[AddressNo, str](MOST_ADDRESSES)
-        self.assets = _Recent[AssetNo, AssetName](MOST_ASSETS)
+        self.addresses = _Recent[AddressNo, str](MAX_ADDRESSES)
+        self.assets = _Recent[AssetNo, AssetName](MAX_ASSETS)
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class Names(msgspec.Struct, frozen=True):
 
 async def until_consistent(read: Callable[[], Awaitable[Answer]]) -> Answer:
     """The result of `read`, which is repeated if the numbering changes between reading rows and names."""
-    for _ in range(_MOST_READINGS - 1):
+    for _ in range(_MAX_READINGS - 1):
         with suppress(Renumbered):
             return await read()
     return await read()

@@ -55,7 +55,7 @@ FROM_PLACE = {
     "desc": {"order": "DESC", "compare": "<", "edge": "'9223372036854775807'::bigint"},
 }
 _CURSOR = "the next_cursor of a page of this list"
-_MOST_TX_ID = (1 << 63) - 1
+_MAX_TX_ID = (1 << 63) - 1
 
 
 class OwnerList(Question, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class PlaceKind(Kind[Place]):
 
     def of_text(self, text: str) -> Place:
         found = self._FORM.fullmatch(text)
-        if found is None or abs(int(found[1])) > _MOST_TX_ID:
+        if found is None or abs(int(found[1])) > _MAX_TX_ID:
             raise ValueError(text)
         return Place(int(found[1]), int(found[2]))
 

@@ -12,7 +12,7 @@ import cbor2
 
 Part = TypeVar("Part")
 
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 """The maximum nesting of JSON in answers. Datums and metadata may have 16,000 levels, more than JSON parsers accept."""
 
 _BREAK = 0xFF
@@ -29,7 +29,7 @@ def of_cbor(data: bytes) -> Any:
     """A datum as JSON; None if it is not one, or nested too deeply."""
     reader = _Reader(data)
     try:
-        value = reader.value(MOST_LEVELS)
+        value = reader.value(MAX_LEVELS)
     except (_Unreadable, IndexError, RecursionError):
         return None
     return value if reader.at == len(data) else None
@@ -48,7 +48,7 @@ def pairs_of(data: bytes) -> list[tuple[bytes, bytes]] | None:
 def native_script(data: bytes) -> Any:
     """A native script in the JSON of cardano-cli; None if it is of an unknown kind, or nested too deeply."""
     try:
-        return _clause(cbor2.loads(data), MOST_LEVELS)
+        return _clause(cbor2.loads(data), MAX_LEVELS)
     except (_Unreadable, cbor2.CBORError, RecursionError):
         return None
 
@@ -88,7 +88,7 @@ class _Reader:
             raise _Unreadable
         major, length = self._head()
         if tag == _GENERAL_CONSTRUCTOR and major == 4:
-            self.value(MOST_LEVELS)  # the constructor's number
+            self.value(MAX_LEVELS)  # the constructor's number
             major, length = self._head()
         if major != 4:
             raise _Unreadable
@@ -107,7 +107,7 @@ class _Reader:
         found: list[bytes] = []
         while not self._ends() if length is None else len(found) < length:
             start = self.at
-            self.value(MOST_LEVELS)
+            self.value(MAX_LEVELS)
             found.append(self._data[start : self.at])
         return found
 

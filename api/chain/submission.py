@@ -24,7 +24,7 @@ INDEXED_WITHIN_S = 1.0
 """How long to wait for the index to reach the node's last block, before a refusal by the node is final."""
 
 _LOOK_EVERY_S = 0.02
-_LONGEST_SAID = 2_000
+_MAX_SAID_LENGTH = 2_000
 _REFUSALS = {
     3100: errors.signatures_refused,
     3101: errors.signatures_refused,
@@ -43,7 +43,7 @@ NODE_REFUSALS: Refusals = (
 )
 CBOR_REFUSALS: Refusals = (
     partial(errors.invalid_transaction, "output 0 must be an array, not a text (byte 45)"),
-    partial(errors.transaction_too_large, transaction_cbor.MOST_BYTES),
+    partial(errors.transaction_too_large, transaction_cbor.MAX_BYTES),
     errors.foreign_transaction,
 )
 LEDGER_REFUSALS: Refusals = (
@@ -76,7 +76,7 @@ class Cbor(Kind[bytes]):
 class TransactionBody(Body, frozen=True, kw_only=True):
     """A transaction. Instead of this object, the body may be the raw CBOR, as `application/cbor`."""
 
-    cbor: Annotated[bytes, Cbor(transaction_cbor.MOST_SENT_BYTES)]
+    cbor: Annotated[bytes, Cbor(transaction_cbor.MAX_SENT_BYTES)]
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -256,4 +256,4 @@ def said(refused: NodeRefused) -> str:
     """The ledger's error: Ogmios' message, its code, and its data."""
     data = "" if refused.data is None else f" {json.dumps(refused.data)}"
     said = f"{refused.message} ({refused.code}){data}"
-    return said if len(said) <= _LONGEST_SAID else said[:_LONGEST_SAID] + "…"
+    return said if len(said) <= _MAX_SAID_LENGTH else said[:_MAX_SAID_LENGTH] + "…"

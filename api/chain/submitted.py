@@ -15,7 +15,7 @@ from api.chain.transaction_cbor import ParsedTransaction
 from api.keys.caller import ApiKey
 from shared import schema, sql
 
-MOST_KEPT = 10_000
+MAX_KEPT = 10_000
 """The number of an account's last transactions on a network that are followed."""
 
 State = Literal["pending", "in_block", "rolled_back", "expired"]
@@ -108,7 +108,7 @@ class Register:
         network_id, _, credential_id = self._key
         async with schema.commit(self._db):
             await _accept.run(self._db, *self._row, in_block, self._announced.rolled_back_at)
-            await _drop_surplus.run(self._db, network_id, credential_id, MOST_KEPT)
+            await _drop_surplus.run(self._db, network_id, credential_id, MAX_KEPT)
 
     async def withdraw(self) -> None:
         """Withdraw the record, since the node has refused it."""

@@ -12,10 +12,10 @@ from shared import address
 from shared.cbor import MAP, Malformed, Reader
 from shared.network import Network
 
-MOST_BYTES = 16_384
+MAX_BYTES = 16_384
 """`maxTransactionSize` of all networks since 2021; docs/decisions/0040."""
 
-MOST_SENT_BYTES = MOST_BYTES + 9
+MAX_SENT_BYTES = MAX_BYTES + 9
 """The longest encoding of a transaction of that size: the ledger counts one byte for the head of the array, which may
 have nine, and none for the validity flag.
 """
@@ -62,14 +62,14 @@ class Contents(msgspec.Struct):
 
 def read(sent: bytes, network: Network) -> ParsedTransaction:
     """Parse a transaction. Raises Refusal if these bytes are not one, or belong to another network."""
-    if len(sent) > MOST_SENT_BYTES:
-        raise errors.transaction_too_large(MOST_BYTES)
+    if len(sent) > MAX_SENT_BYTES:
+        raise errors.transaction_too_large(MAX_BYTES)
     try:
         found = contents(sent)
     except Malformed as cause:
         raise errors.invalid_transaction(str(cause)) from cause
-    if found.size_bytes > MOST_BYTES:
-        raise errors.transaction_too_large(MOST_BYTES)
+    if found.size_bytes > MAX_BYTES:
+        raise errors.transaction_too_large(MAX_BYTES)
     if found.networks - {_MAIN if network.is_mainnet else _TEST}:
         raise errors.foreign_transaction()
     return ParsedTransaction(found.tx_hash, min(found.ends, default=None), found.signed)

@@ -16,8 +16,8 @@ from api.chain import certificates, metadatum, names, owners
 from api.chain.certificates import Certificate
 from api.chain.names import Names
 from api.chain.tip import Tip
-from api.http.bodies import MOST_AT_ONCE, in_parts
-from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
+from api.http.bodies import MAX_AT_ONCE_BYTES, in_parts
+from api.parameters import MAX_SAFE_INTEGER, Flag, Hex, Integer, Offset, Order, Question, Text
 from shared import address, packed, sql
 from shared.ledger import MAX_SLOT, tx_id_of
 from shared.network import Network
@@ -30,7 +30,7 @@ class _TransactionList(Question, frozen=True, kw_only=True):
     """A page of transactions. `fromSlot` is the newest slot to list or, in ascending order, the oldest."""
 
     offset: Offset = 0
-    from_slot: Annotated[int | None, Integer(0, HIGHEST_EXACT)] = msgspec.field(name="fromSlot", default=None)
+    from_slot: Annotated[int | None, Integer(0, MAX_SAFE_INTEGER)] = msgspec.field(name="fromSlot", default=None)
     order: Order = "desc"
     limit: int
 
@@ -175,7 +175,7 @@ class _DetailedRow(_HistoryRow, frozen=True):
     numbering: UUID
     fee: int | None
     size: int | None
-    inputs: bytes | None  # null if the inputs and outputs of the page have more than MOST_AT_ONCE bytes
+    inputs: bytes | None  # null if the inputs and outputs of the page have more than MAX_AT_ONCE_BYTES bytes
     outputs: bytes
 
 
@@ -207,8 +207,8 @@ ListT = TypeVar("ListT", bound=_TransactionList)
 DetailedT = TypeVar("DetailedT", bound=DetailedList)
 _EFFECTS = (
     ", tip.numbering, tx.fee, tx.size,"
-    f" CASE WHEN sum(octet_length(tx.inputs) + octet_length(tx.outputs)) OVER () <= {MOST_AT_ONCE} THEN tx.inputs END"
-    " AS inputs, tx.outputs"
+    f" CASE WHEN sum(octet_length(tx.inputs) + octet_length(tx.outputs)) OVER () <= {MAX_AT_ONCE_BYTES}"
+    " THEN tx.inputs END AS inputs, tx.outputs"
 )
 _ROWS_AT_ONCE, _ASSETS_AT_ONCE = 20, 4_000
 INPUTS_AT_ONCE = 50
@@ -323,7 +323,7 @@ async def full(
 ) -> FullTransaction:
     """A transaction as answers show it, with these inputs or else its own, which are in parts if they are many."""
     mint, extra = packed.unpack_mint(row.mint), packed.unpack_extra(row.extra)
-    in_row = row.inputs if inputs is None and len(row.inputs) <= MOST_AT_ONCE else None
+    in_row = row.inputs if inputs is None and len(row.inputs) <= MAX_AT_ONCE_BYTES else None
     effects = _Effects.of(in_row, row.outputs)
     shown = await names.of(db, row.numbering, _outputs_in([effects]), mint)
     spent, made = effects.show(shown, grouped)

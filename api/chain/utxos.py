@@ -15,14 +15,14 @@ from api.chain.contracts import Carried
 from api.chain.names import Names
 from api.chain.owners import FROM_PLACE, OwnerList, Place, PlaceKind, Position
 from api.chain.transactions import Value, value_of
-from api.http.bodies import MOST_AT_ONCE, Limiting, in_parts
+from api.http.bodies import MAX_AT_ONCE_BYTES, Limiting, in_parts
 from api.parameters import Hex, Integer, Question
 from shared import address, packed, sql
 from shared.ledger import slot_of
 from shared.network import Network
 from shared.sql import Connection
 
-HIGHEST_INDEX = (1 << 16) - 1
+MAX_INDEX = (1 << 16) - 1
 _ROWS_AT_ONCE = 100
 
 
@@ -37,7 +37,7 @@ class OutputQuestion(Question, frozen=True, kw_only=True):
     """An output by its transaction and index."""
 
     tx_hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash)]
-    index: Annotated[int, Integer(0, HIGHEST_INDEX)]
+    index: Annotated[int, Integer(0, MAX_INDEX)]
 
 
 class UnspentOutput(msgspec.Struct, frozen=True):
@@ -187,12 +187,12 @@ async def listed(
 
 
 def _batches(rows: Sequence[OutputRow]) -> Iterator[list[OutputRow]]:
-    """Rows with at most MOST_AT_ONCE bytes of outputs, or a single one. Each may have a long datum, too."""
+    """Rows with at most MAX_AT_ONCE_BYTES bytes of outputs, or a single one. Each may have a long datum, too."""
     batch: list[OutputRow] = []
     size = 0
     for row in rows:
         size += len(row.outputs or b"")
-        if batch and (size > MOST_AT_ONCE or len(batch) == _ROWS_AT_ONCE):
+        if batch and (size > MAX_AT_ONCE_BYTES or len(batch) == _ROWS_AT_ONCE):
             yield batch
             batch, size = [], len(row.outputs or b"")
         batch.append(row)

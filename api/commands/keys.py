@@ -38,7 +38,7 @@ def create(
     try:
         name = admin_keys.EntityName.of_json(entity_name)
     except ValueError as wrong:
-        expected = f"1 to {admin_keys.LONGEST_ENTITY_NAME} characters, not all blank"
+        expected = f"1 to {admin_keys.MAX_ENTITY_NAME_LENGTH} characters, not all blank"
         raise typer.Exit(lifecycle.fail(f"--entity-name is {entity_name!r}, expected {expected}")) from wrong
     words = [word.strip() for word in permissions.split(",")]
     if unknown := [word for word in words if word not in PERMISSIONS]:

@@ -14,8 +14,8 @@ from api.commands.database import on_database
 from shared import sql
 from shared.command import EmbeddedOption
 
-_MOST_CREDENTIALS = 200  # in one statement
-_MOST_SHOWN = 100
+_MAX_CREDENTIALS = 200  # in one statement
+_MAX_SHOWN = 100
 _NO_ID = UUID(int=0)
 
 
@@ -49,10 +49,10 @@ _differences = _sql.query("differences", Difference)
 async def differences(db: asyncpg.Connection) -> tuple[int, list[Difference]]:
     """The number of credentials that were compared, and the first differences."""
     compared, found, last_id = 0, list[Difference](), _NO_ID
-    while len(found) < _MOST_SHOWN and (
-        ids := [row.id for row in await _next_credentials.all(db, last_id, _MOST_CREDENTIALS)]
+    while len(found) < _MAX_SHOWN and (
+        ids := [row.id for row in await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)]
     ):
-        found += await _differences.all(db, ids, _MOST_SHOWN - len(found))
+        found += await _differences.all(db, ids, _MAX_SHOWN - len(found))
         compared, last_id = compared + len(ids), ids[-1]
     return compared, found
 
@@ -63,7 +63,7 @@ def verify_usage(embedded: EmbeddedOption = False) -> None:
     for each in found:
         typer.echo(str(each))
     if found:
-        more = " or more" if len(found) == _MOST_SHOWN else ""
+        more = " or more" if len(found) == _MAX_SHOWN else ""
         typer.echo(f"{len(found)}{more} differences", err=True)
         raise typer.Exit(1)
     typer.echo(f"minutes, hours, days and totals of {compared} credentials agree")

@@ -1,8 +1,8 @@
 """Bodies of long answers: built, compressed and sent in pieces, and limited in length (docs/decisions/0060).
 
 A handler puts `in_parts(…)` where an answer has a list whose entries may be long, and passes the answer to
-`ask.written`, which makes one entry after the other. Memory then has one entry at a time. What exceeds MOST_IN_MEMORY
-after compression goes to a file, so that a slow reader holds no memory either.
+`ask.written`, which makes one entry after the other. Memory then has one entry at a time. What exceeds
+MAX_IN_MEMORY_BYTES after compression goes to a file, so that a slow reader holds no memory either.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from api.http.turns import Turns
 Entry = TypeVar("Entry")
 Limiting = Literal["limit", "count", "ids"]
 
-MOST_BYTES = 16 * 1024**2
+MAX_BYTES = 16 * 1024**2
 """The most bytes, before compression, of a list with more than one entry."""
 
-MOST_IN_MEMORY = 256 * 1024
-MOST_AT_ONCE = 64 * 1024
+MAX_IN_MEMORY_BYTES = 256 * 1024
+MAX_AT_ONCE_BYTES = 64 * 1024
 """Packed rows of at most this many bytes are shown at once, as the answer is short. Names in JSON take some 60 times as
 many bytes as numbers in rows.
 """
@@ -42,7 +42,7 @@ _PART = b"\0"  # in JSON, text has no such byte
 
 
 class Exceeded(Exception):
-    """A list has more than MOST_BYTES."""
+    """A list has more than MAX_BYTES."""
 
 
 class NoTurnYet(Exception):
@@ -193,7 +193,7 @@ class Writer:
                 await self._write(entry)
                 count += 1
                 if part.limited_by:
-                    self._most = MOST_BYTES  # for further ones, since one entry alone is always answered
+                    self._most = MAX_BYTES  # for further ones, since one entry alone is always answered
         except Exceeded as cause:
             if not part.limited_by:  # a list in an entry of the one that has a limit
                 raise
@@ -221,7 +221,7 @@ class Writer:
         if not self._is_building:
             await self._held.take_free(self._room.building)
             self._is_building = True
-        if self._file is None and self._written_bytes >= MOST_IN_MEMORY:
+        if self._file is None and self._written_bytes >= MAX_IN_MEMORY_BYTES:
             await self._to_file()
         await asyncio.get_running_loop().run_in_executor(None, self._store, text, ends)
 

@@ -19,7 +19,7 @@ from api.http.sending import Unread
 log = structlog.get_logger()
 
 _RESERVED_DESCRIPTORS = 128  # for pools, replicas, Valkey, spools, downloads, logs and the registry
-_LEAST, _MOST = 32, 20_000
+_MIN_CONNECTIONS, _MAX_CONNECTIONS = 32, 20_000
 _LOG_EVERY_S = 10.0
 
 
@@ -28,8 +28,8 @@ def _raise_limit() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    descriptors = _MOST + _RESERVED_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
-    return min(max(descriptors - _RESERVED_DESCRIPTORS, _LEAST), _MOST)
+    descriptors = _MAX_CONNECTIONS + _RESERVED_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+    return min(max(descriptors - _RESERVED_DESCRIPTORS, _MIN_CONNECTIONS), _MAX_CONNECTIONS)
 
 
 async def free(response: web.StreamResponse) -> None:

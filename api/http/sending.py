@@ -18,7 +18,7 @@ from api import errors
 
 log = structlog.get_logger()
 
-MOST_UNREAD_BYTES, MOST_UNREAD_BYTES_EACH = 64 * 1024**2, 16 * 1024**2
+MAX_UNREAD_BYTES, MAX_UNREAD_BYTES_EACH = 64 * 1024**2, 16 * 1024**2
 """The most bytes of answers in memory that callers have not read yet, per process and of them per caller."""
 
 BYTES_AT_ONCE = 65_536
@@ -98,9 +98,9 @@ class Unread:
         body = response.body
         size = len(body) if isinstance(body, bytes) else 0
         each = self._memory_bytes[caller] + size
-        if each > MOST_UNREAD_BYTES_EACH:
+        if each > MAX_UNREAD_BYTES_EACH:
             raise errors.too_many_concurrent_requests("answers")
-        while self._all_bytes + size > MOST_UNREAD_BYTES:
+        while self._all_bytes + size > MAX_UNREAD_BYTES:
             if each > max(self._memory_bytes.values(), default=0):
                 raise errors.too_many_concurrent_requests("answers")
             self._cut_off_oldest()

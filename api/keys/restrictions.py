@@ -17,7 +17,7 @@ SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")
 GRANTED_ONLY = ("submit",)
 """The scopes that a key has only if they are named: a key without scopes may do everything else."""
 
-MOST_NETWORKS = 50
+MAX_NETWORKS = 50
 _MAPPED_BITS = 96
 _REMEMBERED = 4_096
 

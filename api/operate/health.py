@@ -26,7 +26,7 @@ from shared.phase import Phase
 log = structlog.get_logger()
 
 _ANSWER_WITHIN_S = 3.0
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 _NOT_COUNTED = "usage cannot be recorded"
 _WITHOUT_DATABASE = "ready.without_database"
 
@@ -59,7 +59,7 @@ class NetworkReady(msgspec.Struct, frozen=True):
 class OneNetwork(Question, frozen=True, kw_only=True):
     """A network by its name."""
 
-    network: Annotated[str, Text(_LONGEST_NAME)]
+    network: Annotated[str, Text(_MAX_NAME_LENGTH)]
 
 
 async def get_health(ask: OpenAsk[Nothing]) -> Answer[Alive]:  # noqa: ARG001 - every handler takes the ask

@@ -10,7 +10,7 @@ from api import errors
 from api.ask import Nothing, OpenAsk
 from api.parameters import Question, Text
 
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 _STATIC = Path(__file__).parents[1] / "static"
 _OURS = ("shared", "reference", "status", "console")
 _LIBRARIES = ("preact", "htm", "uplot", "pico")
@@ -37,7 +37,7 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 class DocsFile(Question, frozen=True, kw_only=True):
     """A file of a page."""
 
-    file: Annotated[str, Text(_LONGEST_NAME)]
+    file: Annotated[str, Text(_MAX_NAME_LENGTH)]
 
 
 async def get_home(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask

@@ -225,7 +225,7 @@ def _idempotency_key(route: Route) -> Json:
         "schema": {
             "type": "string",
             "minLength": 1,
-            "maxLength": idempotency.LONGEST,
+            "maxLength": idempotency.MAX_KEY_LENGTH,
             "pattern": "^[!-~]([ -~]*[!-~])?$",
         },
     }

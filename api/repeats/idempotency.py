@@ -25,9 +25,9 @@ from api.route import Route
 from shared import schema, sql
 
 HEADER, REPLAYED = "Idempotency-Key", "Idempotent-Replayed"
-LONGEST = 255
+MAX_KEY_LENGTH = 255
 
-_VALID = re.compile(rf"[\x20-\x7e]{{1,{LONGEST}}}")
+_VALID = re.compile(rf"[\x20-\x7e]{{1,{MAX_KEY_LENGTH}}}")
 _REMEMBERED = "INSERT 0 1"
 _LOCK = 0x4C454450  # arbitrary; the first half of the advisory lock's key, 32 bits of the hash are the second
 

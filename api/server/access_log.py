@@ -21,7 +21,7 @@ from shared.settings import Settings
 
 log = structlog.get_logger()
 
-_LONGEST_WRITE = 4_096  # PIPE_BUF of Linux
+_MAX_WRITE_BYTES = 4_096  # PIPE_BUF of Linux
 _EVENT = "request.answered"
 
 
@@ -104,7 +104,7 @@ def _write_json(lines: Iterable[Line]) -> None:
     together = bytearray()
     for line in lines:
         text = _encode(line)
-        if len(together) + len(text) >= _LONGEST_WRITE:
+        if len(together) + len(text) >= _MAX_WRITE_BYTES:
             _write(together)
             together.clear()
         together += text

@@ -47,12 +47,12 @@ RECORDED_WITHIN_S = 0.1
 """How long an answer may take to reach metrics and access log."""
 
 _IDLE_S = 75.0
-_LONGEST_LINE = MAX_TEXT_LENGTH + 4_000  # bytes of a request line: a path with the longest address, and a query
+_MAX_LINE_BYTES = MAX_TEXT_LENGTH + 4_000  # bytes of a request line: a path with the longest address, and a query
 _DISCARD_UNREAD_BODY_S = 2.0
 _FINISH_WITHIN_S = 7.0
 
 _SERVER = "ledgerline"
-_REMEMBERED, _LONGEST_REMEMBERED = 1_024, 500  # URLs, characters
+_REMEMBERED, _MAX_REMEMBERED_LENGTH = 1_024, 500  # URLs, characters
 
 
 class Api:
@@ -76,7 +76,7 @@ class Api:
         options = {
             "keepalive_timeout": _IDLE_S,
             "lingering_time": _DISCARD_UNREAD_BODY_S,
-            "max_line_size": _LONGEST_LINE,
+            "max_line_size": _MAX_LINE_BYTES,
             "access_log": None,
             "auto_decompress": False,  # `Bodies` does it
         }
@@ -206,7 +206,7 @@ def remembering(parse: Callable[..., Parsed]) -> Callable[..., Parsed]:
     remembered = lru_cache(_REMEMBERED)(parse)
 
     def parsed(method: str, *url: str) -> Parsed:
-        short = sum(map(len, url)) <= _LONGEST_REMEMBERED
+        short = sum(map(len, url)) <= _MAX_REMEMBERED_LENGTH
         return remembered(method, *url) if short else parse(method, *url)
 
     return parsed

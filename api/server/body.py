@@ -15,7 +15,7 @@ from api.route import Route
 from api.server import ignored
 from api.server.trail import Trail
 
-LARGEST_BODY = 1024**2
+MAX_BODY_BYTES = 1024**2
 _SHORT_BODY = 65_536
 _LONG_BODIES, _LONG_BODIES_EACH = 32, 4  # longer ones that are received at a time, per process and caller
 _SEND_WITHIN_S = 20.0
@@ -23,7 +23,7 @@ _SEND_WITHIN_S = 20.0
 
 def refuse_large(request: web.BaseRequest) -> None:
     """Refuse a body by its announced length, before reading it. Other bodies are measured while they arrive."""
-    if (request.content_length or 0) > LARGEST_BODY:
+    if (request.content_length or 0) > MAX_BODY_BYTES:
         raise errors.body_too_large()
 
 
@@ -86,10 +86,10 @@ def _decoded(body: bytes, encoding: str) -> bytes:
     window = 31 if encoding == "gzip" else -15 if bare else 15
     decompressor = zlib.decompressobj(window)
     try:
-        decoded = decompressor.decompress(body, LARGEST_BODY + 1)
+        decoded = decompressor.decompress(body, MAX_BODY_BYTES + 1)
     except zlib.error as cause:
         raise errors.malformed_request() from cause
-    if len(decoded) > LARGEST_BODY:
+    if len(decoded) > MAX_BODY_BYTES:
         raise errors.body_too_large()
     if not decompressor.eof or decompressor.unused_data:
         raise errors.malformed_request()

@@ -4,12 +4,12 @@ import asyncio
 import time
 from typing import Any
 
-LONGEST_REQUEST_S = 30.0
+MAX_REQUEST_S = 30.0
 _LOOK_EVERY_S = 1.0
 
 
 class Deadlines:
-    """Limits each request to LONGEST_REQUEST_S. Cheaper than `asyncio.timeout`, which sets a timer for each request.
+    """Limits each request to MAX_REQUEST_S. Cheaper than `asyncio.timeout`, which sets a timer for each request.
 
     The task of a request enters it; raises TimeoutError, up to _LOOK_EVERY_S late.
     """
@@ -36,7 +36,7 @@ class Deadlines:
         """Cancel overdue requests, until cancelled itself."""
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
-            latest = time.monotonic() - LONGEST_REQUEST_S
+            latest = time.monotonic() - MAX_REQUEST_S
             for task, started in self._under_way.items():
                 if started > latest:
                     break

@@ -11,7 +11,7 @@ from api.parameters import Field
 
 HEADER = "Ignored-Fields"
 
-_LONGEST_NAME, _LONGEST = 100, 1_000  # a proxy may have room for 4,000 bytes of headers
+_MAX_NAME_LENGTH, _MAX_HEADER_LENGTH = 100, 1_000  # a proxy may have room for 4,000 bytes of headers
 _MORE = "more"
 _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"  # printable ASCII without the quote, the backslash and the percent sign
 
@@ -35,7 +35,7 @@ def body_fields(known: Sequence[Field], sent: Mapping[str, object]) -> list[str]
 def header(ignored: Sequence[str], elsewhere: Mapping[str, str]) -> str:
     """The value of the header, with the first names that fit. `elsewhere` are the endpoints for some of them."""
     items: list[str] = []
-    room = _LONGEST - len(_MORE)
+    room = _MAX_HEADER_LENGTH - len(_MORE)
     for name in ignored:
         item = _item(name, elsewhere.get(name))
         room -= len(item) + len(", ")
@@ -48,5 +48,5 @@ def header(ignored: Sequence[str], elsewhere: Mapping[str, str]) -> str:
 
 def _item(name: str, endpoint: str | None) -> str:
     """One name; characters that a header can't carry are percent-encoded."""
-    shown = f'"{quote(name[:_LONGEST_NAME], safe=_PLAIN, errors="surrogateescape")}"'
+    shown = f'"{quote(name[:_MAX_NAME_LENGTH], safe=_PLAIN, errors="surrogateescape")}"'
     return shown if endpoint is None else f'{shown};use="{endpoint}"'

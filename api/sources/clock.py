@@ -16,7 +16,7 @@ from shared import sql
 
 log = structlog.get_logger()
 
-MOST_DIFFERENCE_S = 5.0
+MAX_DIFFERENCE_S = 5.0
 """By how much this host's clock may differ from Postgres' before that is logged and reported by `/ready`."""
 
 _READ_WITHIN_US = 1_000_000  # a slower reading is too uncertain
@@ -77,7 +77,7 @@ def ahead_s() -> float:
 
 def differs() -> bool:
     """Whether the clock of this host is wrong."""
-    return abs(ahead_s()) > MOST_DIFFERENCE_S
+    return abs(ahead_s()) > MAX_DIFFERENCE_S
 
 
 def _steady_us() -> int:

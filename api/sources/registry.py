@@ -38,12 +38,12 @@ PAUSE_S = 30
 NO_ENTRY_STATUSES = (404, 204)
 """What registries answer for a subject without an entry; that of the Cardano Foundation answers 204."""
 
-MOST_LOOK_UPS = 16
-MOST_ANSWER_BYTES = 256 * 1024
-MOST_CACHED_BYTES = 32 * 1024 * 1024
+MAX_LOOK_UPS = 16
+MAX_ANSWER_BYTES = 256 * 1024
+MAX_CACHED_BYTES = 32 * 1024 * 1024
 
 _ENTRY_BYTES = 500  # memory of an entry, apart from its texts
-_LONGEST_TEXT = 5_000
+_MAX_TEXT_LENGTH = 5_000
 _NOTHING = Metadata(decimals=0)
 
 _look_ups = Counter("ledgerline_registry_look_ups", "Look-ups in the token registry", ["outcome"])
@@ -101,7 +101,7 @@ class Registry:
                 return Result(entry.metadata, entry.failed)
         task = self._looking_up.get(subject)
         if task is None:
-            if time.monotonic() < self._ask_again_at or len(self._looking_up) >= MOST_LOOK_UPS:
+            if time.monotonic() < self._ask_again_at or len(self._looking_up) >= MAX_LOOK_UPS:
                 _look_ups.labels("skipped").inc()
                 return Result(_usable(entry), failed=True)
             task = self._looking_up[subject] = asyncio.create_task(self._ask(subject))
@@ -150,8 +150,8 @@ class Registry:
             body = b""
             async for chunk in response.content.iter_chunked(16_384):
                 body += chunk
-                if len(body) > MOST_ANSWER_BYTES:
-                    raise InvalidEntry(f"more than {MOST_ANSWER_BYTES} bytes")
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise InvalidEntry(f"more than {MAX_ANSWER_BYTES} bytes")
             return body
 
     def _fail(self, cause: Exception) -> None:
@@ -166,7 +166,7 @@ class Registry:
         self._cached_bytes += size_bytes - (0 if before is None else before.size_bytes)
         now_s = time.monotonic()
         self._entries[subject] = _Entry(result.metadata, result.failed, now_s, now_s, size_bytes)
-        while self._cached_bytes > MOST_CACHED_BYTES:
+        while self._cached_bytes > MAX_CACHED_BYTES:
             _, oldest = self._entries.popitem(last=False)
             self._cached_bytes -= oldest.size_bytes
 
@@ -217,7 +217,7 @@ def _value(entry: dict[str, Any], field: str) -> object:
 
 def _text(entry: dict[str, Any], field: str) -> str | None:
     value = _value(entry, field)
-    return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
+    return value if isinstance(value, str) and len(value) <= _MAX_TEXT_LENGTH else None
 
 
 def _decimals(entry: dict[str, Any]) -> int:

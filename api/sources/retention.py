@@ -22,8 +22,8 @@ log = structlog.get_logger()
 _EVERY_S = 3_600.0
 _FIRST_WITHIN_S = 300.0  # so that a process which never lives for an hour prunes as well
 _PAUSE_S = 0.2
-_MOST_ROWS = 2_000  # in one commit
-_MOST_CREDENTIALS = 500
+_MAX_ROWS = 2_000  # in one commit
+_MAX_CREDENTIALS = 500
 _NO_ID = UUID(int=0)
 
 
@@ -100,10 +100,10 @@ async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command) -> int:
     dropped_in_all, last_id = 0, _NO_ID
     while True:
         async with _step(pool) as db:
-            ids = [row.id for row in await _next_credentials.all(db, last_id, _MOST_CREDENTIALS)]
-            dropped = _rows(await drop.run(db, ids, _MOST_ROWS))
+            ids = [row.id for row in await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)]
+            dropped = _rows(await drop.run(db, ids, _MAX_ROWS))
         dropped_in_all += dropped
-        if dropped < _MOST_ROWS:
+        if dropped < _MAX_ROWS:
             if not ids:
                 return dropped_in_all
             last_id = ids[-1]
@@ -111,10 +111,10 @@ async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command) -> int:
 
 async def _prune_all(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -> int:
     """Drop all rows of a kind that are old; `arguments` precede the number of rows in those of the statement."""
-    dropped_in_all, dropped = 0, _MOST_ROWS
-    while dropped == _MOST_ROWS:
+    dropped_in_all, dropped = 0, _MAX_ROWS
+    while dropped == _MAX_ROWS:
         async with _step(pool) as db:
-            dropped = _rows(await drop.run(db, *arguments, _MOST_ROWS))
+            dropped = _rows(await drop.run(db, *arguments, _MAX_ROWS))
         dropped_in_all += dropped
     return dropped_in_all
 

@@ -12,7 +12,7 @@ from shared import schema, sql
 
 log = structlog.get_logger()
 
-_MOST_ROWS = 2_000  # in one commit
+_MAX_ROWS = 2_000  # in one commit
 
 
 _sql = sql.beside(__file__)
@@ -38,4 +38,4 @@ async def _is_free(pool: asyncpg.Pool) -> bool:
 
 async def _fold_some(pool: asyncpg.Pool, table: sql.Command) -> int:
     async with pool.acquire() as db, schema.commit(db):
-        return int((await table.run(db, _MOST_ROWS)).rpartition(" ")[2])
+        return int((await table.run(db, _MAX_ROWS)).rpartition(" ")[2])

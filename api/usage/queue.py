@@ -45,9 +45,9 @@ SPOOL_KEPT_S = 600.0
 """How long a spool is kept after the commit that completed it. After that, a failover no longer loses that commit."""
 
 _LOOK_EVERY_S, _TABLE_WITHIN_S = 0.5, 5.0
-_MOST_RECORDS = 20_000  # in a batch: 760 kB of spool, and well below a second in the aggregator
+_MAX_RECORDS = 20_000  # in a batch: 760 kB of spool, and well below a second in the aggregator
 _QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a lost batch is queued again, at first and at most
-MOST_QUEUED_BYTES = 64 * 1024**2
+MAX_QUEUED_BYTES = 64 * 1024**2
 """With this much in Valkey, of all processes together, nothing is queued. What is not queued waits on disk."""
 
 _LAST_LOOKS_S = 2.0
@@ -118,11 +118,11 @@ marks = _sql.query("marks", Mark)
 
 
 def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
-    """The synced records of a spool that are not in the usage tables, at most _MOST_RECORDS. Raises OSError.
+    """The synced records of a spool that are not in the usage tables, at most _MAX_RECORDS. Raises OSError.
 
     `endpoints` names the endpoints that this version has; a spool of another version may know others.
     """
-    end = min(spool.synced_bytes, spool.added_bytes + _MOST_RECORDS * RECORD.size)
+    end = min(spool.synced_bytes, spool.added_bytes + _MAX_RECORDS * RECORD.size)
     alike: dict[tuple[bytes, int, int, int], list[Record]] = {}
     for record in spool.records(spool.added_bytes, end):
         key = record.credential_id, record.at_us // 60_000_000, record.endpoint, record.status
@@ -315,7 +315,7 @@ class _Queueing:
         behind = [spool for spool in seen if spool.synced_bytes > spool.added_bytes]
         queued_bytes = (await _in_thread(self._waiting.waiting)).size_bytes if behind else 0
         for spool in behind:
-            if queued_bytes < MOST_QUEUED_BYTES:
+            if queued_bytes < MAX_QUEUED_BYTES:
                 queued_bytes += await self._queue(spool, unusable)
 
     async def _compare(self, found: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:

@@ -26,13 +26,13 @@ log = structlog.get_logger()
 ROLL_OVER_BYTES = 8 * 1024**2
 """The size at which a process begins a new spool, so that the full one can be deleted once its records are added."""
 
-MOST_WAITING_BYTES = 1024**3
+MAX_WAITING_BYTES = 1024**3
 """The limit of a process' records that are not in the usage tables, 28 million: above it, requests are refused."""
 
 RECORD = struct.Struct("<16sQIHII")  # credential_id, time in us since 1970, took_us, status, endpoint, checksum
 _CHECKSUM = struct.Struct("<I")
 _HEAD_BYTES = RECORD.size - _CHECKSUM.size
-_MOST_US = 2**32 - 1
+_MAX_US = 2**32 - 1
 
 _MAGIC = b"ledgerlineusage\2"
 HEADER_BYTES = len(_MAGIC) + 16
@@ -199,7 +199,7 @@ class Spools:
 
     def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float) -> None:
         """Record a request that is about to be answered. Raises Refusal if that fails."""
-        at_us, took_us = clock.now_us(), min(int(took_s * 1e6), _MOST_US)
+        at_us, took_us = clock.now_us(), min(int(took_s * 1e6), _MAX_US)
         head = RECORD.pack(credential_id.bytes, at_us, took_us, status, endpoint, 0)[:_HEAD_BYTES]
         try:
             self._make_room()
@@ -268,8 +268,8 @@ class Spools:
 
     def _make_room(self) -> None:
         if self._current.size_bytes >= ROLL_OVER_BYTES:
-            if sum(spool.waiting_bytes for spool in self.all) >= MOST_WAITING_BYTES:
-                raise OSError(f"{MOST_WAITING_BYTES} bytes wait for the usage aggregator")
+            if sum(spool.waiting_bytes for spool in self.all) >= MAX_WAITING_BYTES:
+                raise OSError(f"{MAX_WAITING_BYTES} bytes wait for the usage aggregator")
             self.roll_over()
 
 

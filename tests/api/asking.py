@@ -50,7 +50,7 @@ _POLICY = _NFT.partition(".")[0]
 _DATUM = "14845e067bf83c19a97207c8a2057d9499624783f1fce1ef5abf600392240ad0"
 _MINUTE = "2026-01-14T10:20:00"
 _PERIOD = "start_date=2026-01-14&end_date=2026-01-14"
-_LONGEST_TEXT = 200
+_MAX_TEXT_LENGTH = 200
 _SHOWN_LINES = 2
 
 
@@ -325,7 +325,7 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         await asking.ok(f"get_{kind}", f"POST /v1/bulk/{kind}", key, {"ids": [wanted]})
     wrong = {"ids": [about.tx_hash]}
     await asking.refused("invalid_output_reference", "get_utxos", "POST /v1/bulk/utxos", key, wrong)
-    with patch.object(bodies, "MOST_BYTES", 1_000):
+    with patch.object(bodies, "MAX_BYTES", 1_000):
         both = {"ids": [about.tx_hash, "00" * 32]}
         await asking.refused("answer_too_large", "get_transactions", "POST /v1/bulk/transactions", key, both)
     for code, operation, path in _refused_questions(about):
@@ -505,7 +505,7 @@ async def _ask_wrongly(asking: Recorder, partner: str, key: str) -> None:
         await asking.refused(code, operation, request, partner, body)
     create = "create_user", f"POST {users}", partner
     await asking.refused("invalid_json_body", *create, data=b"[]")
-    await asking.refused("body_too_large", *create, data=b" " * (request_body.LARGEST_BODY + 1))
+    await asking.refused("body_too_large", *create, data=b" " * (request_body.MAX_BODY_BYTES + 1))
     await asking.refused("malformed_request", *create, data=b"{}", headers={"Content-Encoding": "br"})
     await asking.refused("expectation_failed", *create, data=b"{}", headers={"Expect": "an answer"})
     never = asyncio.Event()
@@ -529,7 +529,7 @@ async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subje
     users = "GET /v1/admin/users"
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
-        with patch.object(deadlines, "LONGEST_REQUEST_S", 0.5):
+        with patch.object(deadlines, "MAX_REQUEST_S", 0.5):
             await asking.refused("too_slow", "list_users", users, partner)
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
@@ -561,7 +561,7 @@ _KEY = re.compile(r"iiak_(admin_)?([0-9a-f]+)")
 _MADE_UP = {"": "0123456789abcdef" * 3, "admin_": "0123456789" * 4}
 _TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 _NOW = "2026-01-15T09:30:00Z"
-_LONGEST_RUN_S = 3_600
+_MAX_RUN_S = 3_600
 _CHANGING: Json = {
     "last_used_at": _NOW,
     "resets_at": "2026-02-01T00:00:00Z",
@@ -574,7 +574,7 @@ _CHANGING: Json = {
     "version": "1.0.0",
     "indexer_version": "1.0.0",
 }
-_MOST_NUMBERS = 5  # in a list that is not shortened
+_MAX_NUMBERS = 5  # in a list that is not shortened
 
 
 def _shortened(body: Any) -> Any:
@@ -582,7 +582,7 @@ def _shortened(body: Any) -> Any:
     of a long list of numbers.
     """
     if isinstance(body, bytes):
-        return "\n".join(line[:_LONGEST_TEXT] for line in body.decode().splitlines()[:_SHOWN_LINES])
+        return "\n".join(line[:_MAX_TEXT_LENGTH] for line in body.decode().splitlines()[:_SHOWN_LINES])
     if "openapi" in body:
         return {"openapi": body["openapi"], "info": {name: body["info"][name] for name in ("title", "summary")}}
     return _without_long_lists(body)
@@ -592,7 +592,7 @@ def _without_long_lists(part: Any) -> Any:
     if isinstance(part, dict):
         return {name: _without_long_lists(each) for name, each in part.items()}
     if isinstance(part, list):
-        shown = part[:_MOST_NUMBERS] if all(isinstance(each, int) for each in part) else part
+        shown = part[:_MAX_NUMBERS] if all(isinstance(each, int) for each in part) else part
         return [_without_long_lists(each) for each in shown]
     return part
 
@@ -626,7 +626,7 @@ def _made_up_key(found: re.Match[str]) -> str:
 
 
 def _is_of_the_run(time: str) -> bool:
-    return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds() < _LONGEST_RUN_S
+    return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds() < _MAX_RUN_S
 
 
 async def _record() -> None:

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 
 REFUSED_TIMES = 2
 QUOTA_OPENS_AGAIN_S = 86_400
-LONGEST_PAUSE_S = 65
+MAX_PAUSE_S = 65
 
 Requests = dict[str, list[str | None]]
 
@@ -19,7 +19,7 @@ _QUOTA_USED_UP = "/v1/key"
 _SLOWED_DOWN = "/v1/network"
 _SILENT = "/v1/status"
 _CUT_OFF = "/v1/admin/users/u/suspend"
-_PAUSES_S = {_QUOTA_USED_UP: QUOTA_OPENS_AGAIN_S, _SLOWED_DOWN: LONGEST_PAUSE_S}
+_PAUSES_S = {_QUOTA_USED_UP: QUOTA_OPENS_AGAIN_S, _SLOWED_DOWN: MAX_PAUSE_S}
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from tests.api.conftest import IssueKey
 from tests.api.sandboxes import Sandbox
 
 ROOT = "/blockfrost/api/v0"
-MOST = 25  # objects of each kind that are compared
+MAX_COMPARED = 25  # objects of each kind that are compared
 
 
 class BothSides:
@@ -82,16 +82,16 @@ async def test_answers_agree_with_the_native_ones(asked: BothSides) -> None:
     for tx in txs:
         await compare_transaction(asked, tx)
     addresses = sorted({output["address"] for tx in txs for output in tx["outputs"]})
-    await asyncio.gather(*(compare_address(asked, each) for each in addresses[:MOST]))
+    await asyncio.gather(*(compare_address(asked, each) for each in addresses[:MAX_COMPARED]))
     accounts = await accounts_of(asked, addresses, txs)
-    await asyncio.gather(*(compare_account(asked, each) for each in accounts[:MOST]))
+    await asyncio.gather(*(compare_account(asked, each) for each in accounts[:MAX_COMPARED]))
     assets = sorted({asset for tx in txs for asset in tx["mint"]})
     assert assets
-    await asyncio.gather(*(compare_asset(asked, each) for each in assets[:MOST]))
+    await asyncio.gather(*(compare_asset(asked, each) for each in assets[:MAX_COMPARED]))
     pools = await asked.walk("/pools")
     assert pools == (await asked.walk("/pools?order=desc"))[::-1]
     assert pools == [each["pool_id"] for each in await asked.walk("/pools/extended")]
-    await asyncio.gather(*(compare_pool(asked, each) for each in pools[:MOST]))
+    await asyncio.gather(*(compare_pool(asked, each) for each in pools[:MAX_COMPARED]))
     await compare_ledger(asked)
 
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from api.answers import CONTENT_TYPE
 from api.keys.restrictions import SCOPES
-from api.parameters import HIGHEST_EXACT, Choices, Integer, JsonObject, Moment
+from api.parameters import MAX_SAFE_INTEGER, Choices, Integer, JsonObject, Moment
 from api.route import JSON, Route
 from api.routes import ROUTES
 from tests.api.chains import Chain, hash_of
@@ -134,10 +134,12 @@ async def test_every_list_has_its_documented_limits(caller: Caller) -> None:
         for wrong in (0, most + 1, -1, "x", "", "1.0"):
             refused = await caller.call(route, f"{path}?limit={wrong}")
             assert (refused.status, refused.error) == (400, f"limit must be between 1 and {most}"), route.path
-        for wrong in (-1, HIGHEST_EXACT + 1, "x"):
+        for wrong in (-1, MAX_SAFE_INTEGER + 1, "x"):
             refused = await caller.call(route, f"{path}?offset={wrong}")
-            assert (refused.status, refused.error) == (400, f"offset must be between 0 and {HIGHEST_EXACT}"), route.path
-        assert (await caller.call(route, f"{path}?offset={HIGHEST_EXACT}")).status == plain.status, route.path
+            assert (refused.status, refused.error) == (400, f"offset must be between 0 and {MAX_SAFE_INTEGER}"), (
+                route.path
+            )
+        assert (await caller.call(route, f"{path}?offset={MAX_SAFE_INTEGER}")).status == plain.status, route.path
 
 
 async def test_a_repeated_parameter_is_refused_and_unknown_ones_are_ignored(caller: Caller) -> None:

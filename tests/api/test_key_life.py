@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from api.admin.limits import Networks, QuotaKind
 from api.keys.limits.local import LocalLimits
 from api.keys.limits.verdicts import RunningQuota
-from api.keys.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
+from api.keys.restrictions import MAX_NETWORKS, SCOPES, Call, bits, of
 from api.sources import clock, retention
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -231,7 +231,7 @@ WRONG_NETWORKS: tuple[Any, ...] = (
     ["10.0.0.1/8"],
     [167_772_160],
     ["::1%eth0"],
-    ["::1"] * (MOST_NETWORKS + 1),
+    ["::1"] * (MAX_NETWORKS + 1),
 )
 
 

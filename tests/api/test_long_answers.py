@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from api.http import bodies, sending, turns
-from api.http.bodies import MOST_BYTES, Room, Writer
+from api.http.bodies import MAX_BYTES, Room, Writer
 from api.sources.chain_servers import CONNECTIONS, ChainServers
 from shared import database, packed
 from shared.network import PREVIEW, Network
@@ -48,7 +48,7 @@ async def long_chain(database_url: str) -> None:
 @pytest.fixture(autouse=True)
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two long transactions, or the outputs of some 30 others, exceed it."""
-    monkeypatch.setattr(bodies, "MOST_BYTES", MOST_BYTES // 4)
+    monkeypatch.setattr(bodies, "MAX_BYTES", MAX_BYTES // 4)
 
 
 async def test_a_long_transaction_is_answered_whole_by_every_route(api: Client, key: str) -> None:
@@ -209,7 +209,7 @@ async def test_an_answer_that_is_refused_because_too_many_are_unread_counts_as_f
     paths = "/v1/blocks/latest", f"{FACADE}/blocks/latest"
     for path in paths:
         assert (await api.get(path, key)).status == 200
-    monkeypatch.setattr(sending, "MOST_UNREAD_BYTES_EACH", 0)
+    monkeypatch.setattr(sending, "MAX_UNREAD_BYTES_EACH", 0)
     for path in paths:
         refused = await api.get(path, key)
         assert (refused.status, refused.headers["Error-Code"]) == (503, "too_many_concurrent_requests")
@@ -239,7 +239,7 @@ def _has_file() -> bool:
     """Whether this process holds a file without a name that is longer than an answer in memory."""
     for each in Path("/proc/self/fd").iterdir():
         try:
-            if "(deleted)" in str(each.readlink()) and each.stat().st_size > bodies.MOST_IN_MEMORY:
+            if "(deleted)" in str(each.readlink()) and each.stat().st_size > bodies.MAX_IN_MEMORY_BYTES:
                 return True
         except OSError:
             continue

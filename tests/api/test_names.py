@@ -62,7 +62,7 @@ async def test_an_unassigned_number_is_never_shown(database_url: str, chain: Cha
 async def test_more_names_than_are_cached_are_all_shown(
     database_url: str, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "MOST_ADDRESSES", 2)
+    monkeypatch.setattr(names, "MAX_ADDRESSES", 2)
     await chain.append(10, pays("a", ALICE, BOB))
     db = await database.connect(database_url, PREVIEW)
     numbering = await db.fetchval("SELECT numbering FROM tip")

@@ -149,7 +149,7 @@ async def test_folding_changes_no_figure_and_leaves_one_row_each(
 async def test_folds_and_batches_at_the_same_time_never_block_each_other(
     db: asyncpg.Connection, credential_id: UUID, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold, "_MOST_ROWS", 7)
+    monkeypatch.setattr(fold, "_MAX_ROWS", 7)
     ids = await add_credentials(db, credential_id, 12)
     random.Random(2).shuffle(ids)
     async with await database.create_pool(database_url, None, most=8) as pool:

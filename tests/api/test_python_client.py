@@ -159,6 +159,6 @@ async def test_a_refused_download_is_an_error(api: Client) -> None:
 
 
 def test_an_unreachable_service_is_an_error(monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int) -> None:
-    monkeypatch.setattr("ledgerline_client.http.MOST_TRIES", 2)
+    monkeypatch.setattr("ledgerline_client.http.MAX_TRIES", 2)
     with Ledgerline(f"http://127.0.0.1:{unused_tcp_port}") as service, pytest.raises(httpx.ConnectError):
         service.get_health()

@@ -241,7 +241,7 @@ async def test_concurrent_look_ups_are_bounded(asking: Registry, served: Served)
     served.handler = later
     assets = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(60)]
     assert await asyncio.gather(*(metadata(asking, asset) for asset in assets)) == [None] * 60
-    assert served.asked.total() == registry.MOST_LOOK_UPS
+    assert served.asked.total() == registry.MAX_LOOK_UPS
 
 
 async def test_memory_is_bounded(asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ async def test_memory_is_bounded(asking: Registry, served: Served, monkeypatch: 
         return web.json_response(entry(request.path.rpartition("/")[2], name="Coin", logo="A" * 40_000))
 
     served.handler = large
-    monkeypatch.setattr(registry, "MOST_CACHED_BYTES", 100_000)
+    monkeypatch.setattr(registry, "MAX_CACHED_BYTES", 100_000)
     first, *others = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(4)]
     for asset in (first, *others):
         assert await metadata(asking, asset) is not None
@@ -284,7 +284,7 @@ async def test_an_endless_answer_is_cut_off(asking: Registry, served: Served) ->
 
     served.handler = endless
     assert await metadata(asking, ASSET) is None
-    assert sent < 100 * registry.MOST_ANSWER_BYTES
+    assert sent < 100 * registry.MAX_ANSWER_BYTES
 
 
 async def test_a_compressed_answer_is_not_decompressed(asking: Registry, served: Served) -> None:

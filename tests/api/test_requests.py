@@ -274,7 +274,7 @@ async def test_requests_do_not_wait_for_locks_of_the_indexer(
 async def test_a_slow_request_is_cancelled_and_the_next_one_is_not(
     api: Client, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "LONGEST_REQUEST_S", 0.3)
+    monkeypatch.setattr(deadlines, "MAX_REQUEST_S", 0.3)
     path = "/v1/admin/admin-keys"
     async with asyncio.timeout(25), db.transaction():  # less than without the patch
         await db.execute("LOCK TABLE partner.admin_key")

@@ -182,7 +182,7 @@ def test_a_device_without_space_is_noticed() -> None:
 
 def test_spools_roll_over_and_are_bounded(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "ROLL_OVER_BYTES", 10 * RECORD.size)
-    monkeypatch.setattr(spool, "MOST_WAITING_BYTES", 30 * RECORD.size)
+    monkeypatch.setattr(spool, "MAX_WAITING_BYTES", 30 * RECORD.size)
     spools = Spools(data_dir / "usage")
     for _ in range(30):
         spools.count(uuid4(), HISTORY.number, 200, 0.1)

@@ -411,7 +411,7 @@ async def test_posts_that_only_read_store_nothing(followed: Followed, db: asyncp
 async def test_the_last_transactions_of_an_account_are_kept(
     followed: Followed, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submitted, "MOST_KEPT", 2)
+    monkeypatch.setattr(submitted, "MAX_KEPT", 2)
     hashes = [await followed.submitted() for _ in range(3)]
     assert [(await followed.of(each)).status for each in hashes] == [404, 200, 200]
     await db.execute(

@@ -198,7 +198,7 @@ async def test_a_batch_that_waits_is_never_repeated(
 async def test_what_waits_in_valkey_is_bounded_by_bytes(
     redis_url: str, data_dir: Path, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "MOST_QUEUED_BYTES", 50_000)
+    monkeypatch.setattr(queue, "MAX_QUEUED_BYTES", 50_000)
     made, waiting = spools_of(data_dir, 12, credentials=40), queue.Queue(redis_url)
     for _ in range(2):
         for spools in made:

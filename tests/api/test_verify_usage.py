@@ -34,7 +34,7 @@ async def test_each_contradiction_is_named(
     db: asyncpg.Connection, credential_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_part", Alternating())
-    monkeypatch.setattr(verify_usage, "_MOST_CREDENTIALS", 2)
+    monkeypatch.setattr(verify_usage, "_MAX_CREDENTIALS", 2)
     for batch in batches(await add_credentials(db, credential_id, 4), 20):
         assert await worker.add_batch(db, batch)
     for change, names in CHANGES:

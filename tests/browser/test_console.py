@@ -513,8 +513,8 @@ async def test_usage_that_is_too_long_to_add_up_is_reported(site: Site) -> None:
     async def with_a_low_limit(route: "Route") -> None:
         response = await route.fetch()
         text = await response.text()
-        assert "MOST_LINES = 200_000" in text
-        await route.fulfill(response=response, body=text.replace("MOST_LINES = 200_000", "MOST_LINES = 0"))
+        assert "MAX_LINES = 200_000" in text
+        await route.fulfill(response=response, body=text.replace("MAX_LINES = 200_000", "MAX_LINES = 0"))
 
     async with site.visit(partner.admin_key) as page:
         await page.route("**/docs/overview.js", with_a_low_limit)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from api.blockfrost.additional_outputs import MOST, AdditionalOutputs
+from api.blockfrost.additional_outputs import MAX_PAIRS, AdditionalOutputs
 from api.errors import Refusal
 
 KIND = AdditionalOutputs()
@@ -117,6 +117,6 @@ def test_anything_but_a_list_is_refused(wrong: object) -> None:
 
 
 def test_their_number_is_bounded() -> None:
-    assert len(KIND.of_json([pair()] * MOST)) == MOST
+    assert len(KIND.of_json([pair()] * MAX_PAIRS)) == MAX_PAIRS
     with pytest.raises(ValueError, match=r".*"):
-        KIND.of_json([pair()] * (MOST + 1))
+        KIND.of_json([pair()] * (MAX_PAIRS + 1))

@@ -13,13 +13,13 @@ from api.http import connections
 from api.http.connections import BoundedServer, Connection
 from api.http.sending import Unread
 
-_MOST = 2
+_MAX_CONNECTIONS = 2
 _REQUEST = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @asynccontextmanager
 async def served(monkeypatch: pytest.MonkeyPatch, go_on: asyncio.Event) -> AsyncIterator[int]:
-    """The port of a server with room for _MOST connections. The second half of a download waits for `go_on`."""
+    """The port of a server of at most _MAX_CONNECTIONS. The second half of a download waits for `go_on`."""
 
     async def halves() -> AsyncIterator[bytes]:
         yield b"first"
@@ -29,7 +29,7 @@ async def served(monkeypatch: pytest.MonkeyPatch, go_on: asyncio.Event) -> Async
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=halves() if request.path == "/download" else b"short")
 
-    monkeypatch.setattr(connections, "_raise_limit", lambda: _MOST)
+    monkeypatch.setattr(connections, "_raise_limit", lambda: _MAX_CONNECTIONS)
     runner = web.ServerRunner(BoundedServer(answer, Connection, {}, Unread()))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

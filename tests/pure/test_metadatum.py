@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api import answers
 from api.blockfrost import plain
 from api.chain import metadatum
-from api.chain.plutus_data import MOST_LEVELS
+from api.chain.plutus_data import MAX_LEVELS
 
 keys = st.integers(-(2**64), 2**64) | st.text(max_size=5) | st.binary(max_size=5)
 values = st.recursive(
@@ -91,10 +91,10 @@ def test_keys_in_keys_are_left_out_of_plain_json_before_they_grow(before: bytes)
 
 
 def test_deep_metadata_can_be_sent_or_is_left_out() -> None:
-    cbor, plain_json, detailed_json = nested(MOST_LEVELS - 1)
+    cbor, plain_json, detailed_json = nested(MAX_LEVELS - 1)
     for shown in (metadatum.of_cbor(cbor), metadatum.of_json(plain_json), metadatum.of_json(detailed_json)):
         assert plain.of_detailed(json.loads(answers.encode(shown))) == json.loads(plain_json)
-    for levels in (MOST_LEVELS, 350, 3_000):
+    for levels in (MAX_LEVELS, 350, 3_000):
         cbor, plain_json, detailed_json = nested(levels)
         assert metadatum.of_cbor(cbor) is None
         assert metadatum.of_json(plain_json) is None

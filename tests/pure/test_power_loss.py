@@ -245,7 +245,7 @@ def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Call
     monkeypatch.setattr(queue, "log", quiet)
     monkeypatch.setattr("shared.lifecycle.log", quiet)
     monkeypatch.setattr(queue, "_in_thread", at_once)
-    monkeypatch.setattr(queue, "_MOST_RECORDS", 7)
+    monkeypatch.setattr(queue, "_MAX_RECORDS", 7)
     monkeypatch.setattr(spool, "ROLL_OVER_BYTES", 20 * RECORD.size)
     yield made
 

@@ -42,16 +42,16 @@ def test_unread_answers_never_exceed_their_bounds(seed: int, count: int) -> None
             unread.add(connection, caller, response)
         except Refusal as refusal:
             assert refusal.code == "too_many_concurrent_requests"
-            assert own > sending.MOST_UNREAD_BYTES_EACH or (every > sending.MOST_UNREAD_BYTES and own > most // 2)
+            assert own > sending.MAX_UNREAD_BYTES_EACH or (every > sending.MAX_UNREAD_BYTES and own > most // 2)
         else:
-            assert own <= sending.MOST_UNREAD_BYTES_EACH
+            assert own <= sending.MAX_UNREAD_BYTES_EACH
             held[connection] = caller, size
         cut_off = {each for each in held if each.is_cut_off}
-        assert not cut_off or every > sending.MOST_UNREAD_BYTES
+        assert not cut_off or every > sending.MAX_UNREAD_BYTES
         assert connection not in cut_off
         for each in cut_off:
             del held[each]
-        assert unread._all_bytes == sum(map(bytes_of, CALLERS)) <= sending.MOST_UNREAD_BYTES
+        assert unread._all_bytes == sum(map(bytes_of, CALLERS)) <= sending.MAX_UNREAD_BYTES
         if held and chance.random() < 0.4:
             read = chance.choice(list(held))
             unread.sent(read)

@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from api.chain import transaction_cbor
-from api.chain.transaction_cbor import MOST_BYTES, contents, read
+from api.chain.transaction_cbor import MAX_BYTES, contents, read
 from api.errors import Refusal
 from shared.cbor import Reader
 from shared.network import MAINNET, PREPROD, PREVIEW, Network
@@ -261,13 +261,13 @@ def of_size(size_bytes: int, *flag: bool) -> bytes:
 
 
 def test_the_validity_flag_and_the_length_of_a_head_do_not_count() -> None:
-    largest = of_size(MOST_BYTES)
-    forms = [largest, of_size(MOST_BYTES, True), b"\x9f" + of_size(MOST_BYTES, False)[1:] + b"\xff"]
+    largest = of_size(MAX_BYTES)
+    forms = [largest, of_size(MAX_BYTES, True), b"\x9f" + of_size(MAX_BYTES, False)[1:] + b"\xff"]
     forms.append(b"\x9b" + (4).to_bytes(8) + forms[1][1:])
     assert [len(form) for form in forms] == [16_384, 16_385, 16_386, 16_393]
     assert [code_of(form) for form in forms] == [""] * 4
     assert {contents(form).size_bytes for form in forms} == {16_384}
-    for form in (of_size(MOST_BYTES + 1), of_size(MOST_BYTES + 1, True), bytes(transaction_cbor.MOST_SENT_BYTES + 1)):
+    for form in (of_size(MAX_BYTES + 1), of_size(MAX_BYTES + 1, True), bytes(transaction_cbor.MAX_SENT_BYTES + 1)):
         assert code_of(form) == "transaction_too_large"
 
 

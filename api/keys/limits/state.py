@@ -20,7 +20,7 @@ from api.keys.restrictions import Call
 HOLD_S = 2.0
 """How long requests wait for other processes to report admissions before each process grants only its share."""
 
-_MOST_REPORTED = 2_000  # admissions in one command
+_MAX_REPORTED = 2_000  # admissions in one command
 
 
 class State(Enum):
@@ -170,9 +170,9 @@ class Participant:
         if data != self.data:
             self.data, admissions = data, self.own.all()
             self._owed.clear()
-        for first in range(0, len(admissions), _MOST_REPORTED):
+        for first in range(0, len(admissions), _MAX_REPORTED):
             moments: dict[UUID, list[float]] = {}
-            for credential_id, moment in admissions[first : first + _MOST_REPORTED]:
+            for credential_id, moment in admissions[first : first + _MAX_REPORTED]:
                 moments.setdefault(credential_id, []).append(moment)
             self._batches += 1
             self._owed.append((self._batches, moments))

@@ -9,7 +9,7 @@ import { NETWORKS } from "./words.js";
 
 const LIMIT = 20;
 const ONE = "/v1/admin/credentials/{id}";
-const MOST_ACCOUNTS = 100; // the largest page of the list
+const MAX_ACCOUNTS = 100; // the largest page of the list
 const STATUSES = [["", "Not revoked"], ["active", "Active"], ["expired", "Expired"], ["revoked", "Revoked"]];
 const NETWORK_CHOICES = NETWORKS.map((name, id) => [id, name]);
 
@@ -111,7 +111,7 @@ function CreationForm({ user, ...form }) {
 
 // Offers the newest accounts; for any other, the user starts from that account's page.
 function AccountChoice({ wrong }) {
-  const path = withQuery("/v1/admin/users", { limit: MOST_ACCOUNTS });
+  const path = withQuery("/v1/admin/users", { limit: MAX_ACCOUNTS });
   return html`<${Loaded} of=${path} load=${(signal) => get(path, signal)}>
     ${({ data, pagination }) => html`<${Field}
       name="user_account_id"

@@ -8,7 +8,7 @@ import { Endpoints, Periods, Totals } from "./usage.js";
 import { NETWORKS, milliseconds, number, percent } from "./words.js";
 
 // No endpoint returns the sums over all accounts, so the page adds up the export, unless it has more lines than this.
-const MOST_LINES = 200_000;
+const MAX_LINES = 200_000;
 const SOON_DAYS = 30;
 
 export function Overview({ query }) {
@@ -37,7 +37,7 @@ async function added(period, path, signal) {
   const tally = new Tally(period);
   let lines = 0;
   for await (const row of rows(path, signal)) {
-    if ((lines += 1) > MOST_LINES) return null;
+    if ((lines += 1) > MAX_LINES) return null;
     tally.add(row);
     tally.addEndpoint(row);
   }

@@ -6,7 +6,7 @@ import { PERIODS, Tally, admitted, periodOf } from "./periods.js";
 import { link, withQuery } from "./router.js";
 import { milliseconds, number, percent } from "./words.js";
 
-const MOST_PARTS = 1000; // of an answer
+const MAX_PARTS = 1000; // of an answer
 
 // Links to the periods, with the current one marked.
 export function Periods({ path, query, current }) {
@@ -20,7 +20,7 @@ export function Periods({ path, query, current }) {
 export function Usage({ breakdown, limits = null, path, query }) {
   const current = query.period ?? "month";
   const period = periodOf(current);
-  const asked = (groupBy, granularity) => withQuery(breakdown, { start_date: period.start, granularity, group_by: groupBy, limit: MOST_PARTS });
+  const asked = (groupBy, granularity) => withQuery(breakdown, { start_date: period.start, granularity, group_by: groupBy, limit: MAX_PARTS });
   const load = async (signal) => {
     const lists = [asked("status", period.granularity), asked("none", period.granularity), asked("endpoint_and_status", "month")];
     return (await Promise.all(lists.map((list) => get(list, signal)))).map(({ data }) => data);

@@ -5,7 +5,7 @@ import { Component, createRef } from "./preact.mjs";
 import { withQuery } from "./router.js";
 import { bytes, milliseconds, pretty } from "./words.js";
 
-const MOST_SHOWN = 200_000; // characters of an answer
+const MAX_SHOWN = 200_000; // characters of an answer
 const JSON_TYPE = "application/json";
 
 // By security scheme: what the key is called, and its variable in a shell.
@@ -110,8 +110,8 @@ function Answer({ path, response, text, tookMs }) {
       <${Copy} label="Copy answer" text=${() => text} />
     </p>
     <p class="small"><code>${path}</code></p>
-    ${isJson ? html`<${Json} label="Answer" text=${shown.slice(0, MOST_SHOWN)} />` : html`<pre class="json" tabindex="0" aria-label="Answer">${shown.slice(0, MOST_SHOWN)}</pre>`}
-    ${shown.length > MOST_SHOWN && html`<p class="muted">The rest is not shown. "Copy answer" copies the whole answer.</p>`}
+    ${isJson ? html`<${Json} label="Answer" text=${shown.slice(0, MAX_SHOWN)} />` : html`<pre class="json" tabindex="0" aria-label="Answer">${shown.slice(0, MAX_SHOWN)}</pre>`}
+    ${shown.length > MAX_SHOWN && html`<p class="muted">The rest is not shown. "Copy answer" copies the whole answer.</p>`}
     <details class="small">
       <summary>Headers</summary>
       <dl class="facts">${[...response.headers].map(([name, value]) => html`<${Fact} name=${name}>${value}</${Fact}>`)}</dl>

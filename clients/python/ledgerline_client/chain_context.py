@@ -38,9 +38,9 @@ from ledgerline_client.exchange import LedgerlineError
 
 PARAMETERS_KEPT_S = 20.0
 """A build reads the parameters a hundred times; they change at most once an epoch."""
-MOST_SCRIPTS = 100
+MAX_SCRIPTS = 100
 PAGE = 500
-MOST_READS = 10
+MAX_READS = 10
 ASK_EVERY_S = 0.5
 
 _REFUSED, _CONFLICT = 400, 409
@@ -63,7 +63,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano ha
         self._parameters: ProtocolParameters | None = None
         self._parameters_read_at = 0.0
         self._may_follow = True
-        self._script = lru_cache(MOST_SCRIPTS)(self._read_script)
+        self._script = lru_cache(MAX_SCRIPTS)(self._read_script)
 
     @property
     def network(self) -> Network:
@@ -215,7 +215,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano ha
 
     def _unspent(self, address: str) -> list[types.UnspentOutput]:
         """All pages of the list, read again from the first one if a block arrives meanwhile."""
-        for _ in range(MOST_READS):
+        for _ in range(MAX_READS):
             found: list[types.UnspentOutput] = []
             blocks: set[str] = set()
             more = True

@@ -16,8 +16,8 @@ import httpx
 Key = Literal["api_key", "admin_key", "none"]
 Values = Mapping[str, Any]
 
-MOST_TRIES = 6
-LONGEST_PAUSE_S = 65.0
+MAX_TRIES = 6
+MAX_PAUSE_S = 65.0
 """A rate limit resets within a minute. A longer pause, until a quota resets, is left to the caller."""
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)  # any method may be repeated
@@ -121,7 +121,7 @@ def new_idempotency_key() -> str:
 
 def may_repeat(repeatable: bool, response: httpx.Response) -> bool:
     """Whether a retry may help soon and is safe. A refusal with 429 has no effect."""
-    if (_retry_after_s(response) or 0) > LONGEST_PAUSE_S:
+    if (_retry_after_s(response) or 0) > MAX_PAUSE_S:
         return False
     return response.status_code == 429 or (response.status_code == 503 and repeatable)
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import httpx
 
 from ledgerline_client.exchange import (
-    MOST_TRIES,
+    MAX_TRIES,
     NOT_SENT,
     UNANSWERED,
     Key,
@@ -84,8 +84,8 @@ class Http(Requests):
     def _response(self, request: dict[str, Any], *, repeatable: bool, streamed: bool = False) -> httpx.Response:
         """The first response that is not worth a retry. If `streamed`, its content is not read yet."""
         retried = UNANSWERED if repeatable else NOT_SENT
-        for tries in range(MOST_TRIES):
-            last = tries == MOST_TRIES - 1
+        for tries in range(MAX_TRIES):
+            last = tries == MAX_TRIES - 1
             response = None
             try:
                 response = self._http.send(self._http.build_request(**request), stream=streamed)

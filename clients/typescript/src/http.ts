@@ -48,9 +48,9 @@ interface Received {
   text: string;
 }
 
-const MOST_TRIES = 6;
+const MAX_TRIES = 6;
 /** A rate limit resets within a minute. A longer pause, until a quota resets, is left to the caller. */
-const LONGEST_PAUSE_S = 65;
+const MAX_PAUSE_S = 65;
 const TIMEOUT_MS = 35_000;
 
 /** A refusal by the service. */
@@ -105,7 +105,7 @@ export class Http {
           received = { response, text: (received?.text ?? "") + text };
         }
       } catch (error) {
-        if (tries === MOST_TRIES || !isRepeatable(operation) || !(error instanceof TypeError)) throw error;
+        if (tries === MAX_TRIES || !isRepeatable(operation) || !(error instanceof TypeError)) throw error;
         received = undefined;
       }
       if (received?.response.ok) return answerOf(operation, received.text) as Answer;
@@ -142,7 +142,7 @@ export class Http {
         if (rest) yield rest;
         if (begun) return;
       } catch (error) {
-        if (begun || tries === MOST_TRIES || !(error instanceof TypeError)) throw error;
+        if (begun || tries === MAX_TRIES || !(error instanceof TypeError)) throw error;
         refused = undefined;
       }
       await beforeRetry(operation, refused, tries, signal);
@@ -234,13 +234,13 @@ async function beforeRetry(
   tries: number,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  if (refused && (tries === MOST_TRIES || !mayRepeat(operation, refused.response))) throw new LedgerlineError(refused);
+  if (refused && (tries === MAX_TRIES || !mayRepeat(operation, refused.response))) throw new LedgerlineError(refused);
   await sleep(pauseS(refused?.response, tries), signal);
 }
 
 /** Whether a retry may help soon and is safe. A refusal with 429 has no effect. */
 function mayRepeat(operation: Operation, response: Response): boolean {
-  if ((retryAfterS(response) ?? 0) > LONGEST_PAUSE_S) return false;
+  if ((retryAfterS(response) ?? 0) > MAX_PAUSE_S) return false;
   return response.status === 429 || (response.status === 503 && isRepeatable(operation));
 }
 
