@@ -17,7 +17,7 @@ class Amount(msgspec.Struct, frozen=True):
     quantity: str
 
 
-def of(value: Value) -> list[Amount]:
+def from_value(value: Value) -> list[Amount]:
     """The value of an output."""
     return shown(_quantities(value))
 

@@ -68,7 +68,7 @@ async def unspent(db: Connection, found: list[UnspentOutput]) -> list[Unspent]:
             tx_hash=output.tx_hash,
             tx_index=output.output_index,
             output_index=output.output_index,
-            amount=amounts.of(output.value),
+            amount=amounts.from_value(output.value),
             block=None if output.slot_no is None else blocks[output.slot_no].hash.hex(),
             data_hash=output.data_hash,
             inline_datum=output.inline_datum,

@@ -168,7 +168,7 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
     if genesis is None:
         raise errors.transaction_not_found()
     spent_by = None if genesis.spent_by is None else genesis.spent_by.tx_hash
-    made = Output(genesis.address, amounts.of(genesis.value), 0, None, None, False, None, spent_by)
+    made = Output(genesis.address, amounts.from_value(genesis.value), 0, None, None, False, None, spent_by)
     return InputsAndOutputs(tx_hash.hex(), [], [made])
 
 
@@ -232,7 +232,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
         [
             Output(
                 address=output.address,
-                amount=amounts.of(output.value),
+                amount=amounts.from_value(output.value),
                 output_index=output.output_index,
                 data_hash=what.data_hash,
                 inline_datum=what.inline_datum,
@@ -248,7 +248,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
 def _input(spent: transactions.Input, what: Carried, valid: bool) -> Input:
     return Input(
         address=spent.address,
-        amount=None if spent.value is None else amounts.of(spent.value),
+        amount=None if spent.value is None else amounts.from_value(spent.value),
         tx_hash=spent.tx_hash,
         output_index=spent.output_index,
         data_hash=what.data_hash,

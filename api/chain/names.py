@@ -84,7 +84,7 @@ async def until_consistent(read: Callable[[], Awaitable[Answer]]) -> Answer:
     return await read()
 
 
-async def of(
+async def resolve(
     db: Connection, numbering: UUID, outputs: Iterable[packed.Output], assets: Iterable[AssetNo] = ()
 ) -> Names:
     """The names of the numbers in outputs, and of further assets, all read under this numbering.

@@ -256,7 +256,7 @@ async def holdings(ask: ChainAsk[ListT], owner: OwnerKind, raw: bytes) -> ChainP
             if not rows[0].placed:
                 raise wrong_cursor()
             found = {row.asset_no: row.quantity for row in rows[: asked.limit] if row.asset_no is not None}
-            shown = await names.of(db, rows[0].numbering, (), found)
+            shown = await names.resolve(db, rows[0].numbering, (), found)
             data = [_holding(shown.assets[asset_no], quantity) for asset_no, quantity in found.items()]
             return ChainPage(
                 data=data,

@@ -264,7 +264,7 @@ async def detailed_of(
             if at:
                 await asyncio.sleep(0)  # other requests go on
             effects += [_Effects.of(row.inputs, row.outputs) for row in rows[at : at + _ROWS_AT_ONCE]]
-        shown = await names.of(db, rows[0].numbering, _outputs_in(effects)) if rows else Names({}, {})
+        shown = await names.resolve(db, rows[0].numbering, _outputs_in(effects)) if rows else Names({}, {})
         made: list[Transaction] = []
         for at in range(0, len(rows), _ROWS_AT_ONCE):
             if at:
@@ -281,7 +281,7 @@ async def detailed_of(
             if found is None:
                 raise names.Renumbered  # a rollback has removed it since the page was read
             effects = _Effects.of(None, row.outputs)
-            made = effects.show(await names.of(db, row.numbering, _outputs_in([effects])), grouped)[1]
+            made = effects.show(await names.resolve(db, row.numbering, _outputs_in([effects])), grouped)[1]
             inputs = in_parts(each_input(db, row.numbering, found.inputs, grouped))
             yield Transaction(*_place(row, ask.network), row.fee, row.size, inputs, made)
 
@@ -325,7 +325,7 @@ async def full(
     mint, extra = packed.unpack_mint(row.mint), packed.unpack_extra(row.extra)
     in_row = row.inputs if inputs is None and len(row.inputs) <= MAX_AT_ONCE_BYTES else None
     effects = _Effects.of(in_row, row.outputs)
-    shown = await names.of(db, row.numbering, _outputs_in([effects]), mint)
+    shown = await names.resolve(db, row.numbering, _outputs_in([effects]), mint)
     spent, made = effects.show(shown, grouped)
     if inputs is None:
         inputs = spent if in_row else in_parts(each_input(db, row.numbering, row.inputs, grouped))
@@ -368,7 +368,7 @@ async def input_batches(db: Connection, numbering: UUID, data: bytes, grouped: b
 
 async def _shown_inputs(db: Connection, numbering: UUID, spent: Sequence[packed.Input], grouped: bool) -> list[Input]:
     effects = _Effects(spent, 0, [])
-    return effects.show(await names.of(db, numbering, _outputs_in([effects])), grouped)[0]
+    return effects.show(await names.resolve(db, numbering, _outputs_in([effects])), grouped)[0]
 
 
 async def between(

@@ -216,7 +216,7 @@ async def _shown(db: Connection, rows: Sequence[OutputRow], network: Network) ->
     """Outputs as answers show them, in a snapshot."""
     outputs = [_packed_output(row) for row in rows]
     known = [output for output in outputs if output is not None]
-    shown = await names.of(db, rows[0].numbering, known) if known else Names({}, {})
+    shown = await names.resolve(db, rows[0].numbering, known) if known else Names({}, {})
     carried = await contracts.carried(db, [(row.attached, row.output_index) for row in rows])
     return [
         _shown_one(row, output, what, shown, network) for row, output, what in zip(rows, outputs, carried, strict=True)

@@ -11,7 +11,7 @@ traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
 """The trace of the request that is being answered (W3C Trace Context); requests that we send for it carry it on."""
 
 
-def of(sent: str | None) -> str:
+def assign(sent: str | None) -> str:
     """The id of a request: its `X-Request-Id` if that is valid, otherwise a new one."""
     if sent is not None and _VALID.fullmatch(sent):
         return sent

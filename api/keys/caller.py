@@ -108,7 +108,7 @@ class KeyRow(msgspec.Struct, frozen=True):
             quota = RunningQuota(
                 self.quota_requests, self.quota_per, self.quota_since, self.quota_until, self.quota_used
             )
-        allowed = restrictions.of(self.ip_networks, self.scopes)
+        allowed = restrictions.parse(self.ip_networks, self.scopes)
         return GoodKey(self.credential_id, self.network_id, self.limit, self.expires_at, quota, allowed)
 
 

@@ -47,7 +47,7 @@ class Restrictions(msgspec.Struct, frozen=True):
         return "scope" if named and call.scope and call.scope not in self.scopes else None
 
 
-def of(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:
+def parse(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:
     """Parse stored restrictions; IP networks are in CIDR notation."""
     return Restrictions(tuple(_bits_of_network(text) for text in ip_networks), tuple(scopes))
 

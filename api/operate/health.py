@@ -99,7 +99,7 @@ async def get_network_readiness(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady
         raise errors.not_found()
     found = await services.shared_readings.get(
         f"ready {network.name}",
-        lambda: in_time(network_states.of(services, network), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
+        lambda: in_time(network_states.read(services, network), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
     )
     if found is None:
         raise errors.not_ready(errors.database_not_available().message)

@@ -32,7 +32,7 @@ class Trail(msgspec.Struct):
             time.perf_counter(),
             request.method,
             request.remote,
-            request_id.of(headers.get("X-Request-Id")),
+            request_id.assign(headers.get("X-Request-Id")),
             request_id.trace_of(headers.get("traceparent")),
         )
         logs.request_id.set(trail.request_id)

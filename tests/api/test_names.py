@@ -42,7 +42,7 @@ async def test_rows_are_read_again_if_the_numbering_changes_before_their_names_a
     numberings = [uuid4(), await db.fetchval("SELECT numbering FROM tip")]
 
     async def read() -> names.Names:
-        return await names.of(db, UUID(int=numberings.pop(0).int), [Output(AddressNo(0), 1)])
+        return await names.resolve(db, UUID(int=numberings.pop(0).int), [Output(AddressNo(0), 1)])
 
     assert (await names.until_consistent(read)).addresses == {AddressNo(0): ALICE}
     assert numberings == []
@@ -55,7 +55,7 @@ async def test_an_unassigned_number_is_never_shown(database_url: str, chain: Cha
     numbering = await db.fetchval("SELECT numbering FROM tip")
     for outputs, assets in (([Output(AddressNo(7), 1)], []), ([], [AssetNo(7)])):
         with pytest.raises(names.Renumbered):
-            await names.of(db, numbering, outputs, assets)
+            await names.resolve(db, numbering, outputs, assets)
     await db.close()
 
 
@@ -67,6 +67,6 @@ async def test_more_names_than_are_cached_are_all_shown(
     db = await database.connect(database_url, PREVIEW)
     numbering = await db.fetchval("SELECT numbering FROM tip")
     for _ in range(2):
-        both = await names.of(db, numbering, [Output(AddressNo(no), 1) for no in (0, 1)])
+        both = await names.resolve(db, numbering, [Output(AddressNo(no), 1) for no in (0, 1)])
         assert both.addresses == {AddressNo(0): ALICE, AddressNo(1): BOB}
     await db.close()

@@ -234,8 +234,8 @@ async def test_submit_must_be_named_among_the_scopes_of_a_key(sandbox: Sandbox, 
             reply = await sandbox.api.call("POST", path, key, json={"cbor": "00"})
             assert (reply.status, reply.error) == (403, "Key does not cover submit"), scopes
         assert (await sandbox.api.get("/v1/tx/hash/" + "0" * 64, key)).status == 404
-        assert restrictions.of([], scopes).bars(Call("submit")) == "scope"  # without Valkey
-    assert restrictions.of([], ["submit"]).bars(Call("submit")) is None
+        assert restrictions.parse([], scopes).bars(Call("submit")) == "scope"  # without Valkey
+    assert restrictions.parse([], ["submit"]).bars(Call("submit")) is None
 
 
 @pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)
