@@ -28,7 +28,7 @@ LEFT JOIN page ON true
 ORDER BY page.period_start DESC, page.endpoint, page.status_class
 
 -- name: used_credentials
--- The next credentials of an owner that were used in a period, in order of id, after a given one.
+-- The next credentials of an admin key that were used in a period, in order of id, after a given one.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.user_account_id,
        user_account.external_id
 FROM partner.credential

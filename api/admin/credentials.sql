@@ -1,5 +1,5 @@
 -- name: credential_by_id
--- The fields of a credential in the order of its Struct, for an owner. No row: foreign or missing.
+-- The fields of a credential in the order of its Struct, for an admin key. No row: foreign or missing.
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
        user_account.external_id AS user_external_id, credential.admin_key_id,
@@ -12,8 +12,8 @@ JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
 WHERE credential.id = $1 AND credential.admin_key_id = $2
 
 -- name: credentials
--- An owner's credentials that match all filters, newest first, ties by id. A null filter matches any; $2 includes
--- revoked ones, unless a status ($5) is given. Cost: the owner's credentials, if a filter matches few.
+-- An admin key's credentials that match all filters, newest first, ties by id. A null filter matches any; $2 includes
+-- revoked ones, unless a status ($5) is given. Cost: the key's credentials, if a filter matches few.
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
        user_account.external_id AS user_external_id, credential.admin_key_id,

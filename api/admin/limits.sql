@@ -1,5 +1,5 @@
 -- name: rules
--- The limits and restrictions of a credential of an owner. No row: foreign or missing.
+-- The limits and restrictions of a credential of an admin key. No row: foreign or missing.
 SELECT id, name, revoked_at IS NOT NULL AS revoked, rate_limit_per_minute, expires_at, quota_requests, quota_per,
        ip_networks, scopes
 FROM partner.credential

@@ -1,7 +1,7 @@
 -- name: credentials_totals
--- Every credential of an owner with its total requests, most requests first, then newest, ties by id. Cost: a range of
--- one index, from its beginning to the end of the page, and the credentials whose totals have further parts: none as a
--- rule.
+-- Every credential of an admin key with its total requests, most requests first, then newest, ties by id. Cost: a range
+-- of one index, from its beginning to the end of the page, and the credentials whose totals have further parts: none as
+-- a rule.
 WITH divided AS MATERIALIZED (
     SELECT credential_id, min(created_at) AS created_at, sum(successful)::bigint AS successful,
            sum(failed)::bigint AS failed
@@ -33,7 +33,7 @@ JOIN partner.user_account ON user_account.id = credential.user_account_id
 ORDER BY page.successful + page.failed DESC, page.created_at DESC, page.credential_id DESC
 
 -- name: credentials_usage
--- Every credential of an owner with its requests from $2 (null: since the first) up to $3 (null: until now), most
+-- Every credential of an admin key with its requests from $2 (null: since the first) up to $3 (null: until now), most
 -- requests first, then newest, ties by id.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
        credential.user_account_id, user_account.name AS user_account_name,
@@ -69,7 +69,7 @@ GROUP BY day
 ORDER BY day DESC
 
 -- name: user_usage
--- Accounts of an owner $1, each with the requests of all its credentials in a period, $2 to $3. {which} is the
+-- Accounts of an admin key $1, each with the requests of all its credentials in a period, $2 to $3. {which} is the
 -- condition that selects them, {page} their order and limits.
 SELECT user_account.id AS user_account_id, user_account.name AS user_name, user_account.external_id,
        (coalesce(sum(used.successful), 0) + coalesce(sum(used.failed), 0))::bigint AS total_requests,

@@ -1,5 +1,5 @@
 -- name: user_by_id
--- The fields of an account in the order of its Struct, for an owner. No row: foreign, missing or deleted.
+-- The fields of an account in the order of its Struct, for an admin key. No row: foreign, missing or deleted.
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
@@ -18,7 +18,7 @@ JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.external_id = $1 AND user_account.admin_key_id = $2
 
 -- name: users
--- An owner's accounts that match all filters, newest first, ties by id; a null filter means any. Cost: the owner's
+-- An admin key's accounts that match all filters, newest first, ties by id; a null filter means any. Cost: the key's
 -- accounts, if a filter matches few.
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,

@@ -169,7 +169,7 @@ async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
 
 
 async def active_stake(db: Connection, epoch_no: int) -> int:
-    """The lovelace that counts in an epoch, 0 if the index did not see its snapshot."""
+    """The lovelace that counts in an epoch, 0 if the index did not see its stake snapshot."""
     row = await _active_stake.one(db, epoch_no)
     assert row is not None, "sums are one row"
     return row.lovelace

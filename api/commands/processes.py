@@ -49,10 +49,10 @@ def freeze_startup_objects() -> None:
 async def supervise(
     count: int, settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event
 ) -> None:
-    """Run `count` worker processes until `stop` is set and they have finished. Raises ServersError."""
-    queue.refuse_unwritable(settings.data_dir)  # once, instead of in each worker that is replaced
+    """Run `count` API processes until `stop` is set and they have finished. Raises ServersError."""
+    queue.refuse_unwritable(settings.data_dir)  # once, instead of in each process that is replaced
     with metrics_folder.opened() as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # workers inherit it before they import the client
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # the processes inherit it before they import the client
         values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call] # this process has imported it
         tasks.count_anew()
         await asyncio.gather(*(_keep_one(settings, servers, listening, stop) for _ in range(count)))
@@ -68,10 +68,10 @@ async def _keep_one(settings: Settings, servers: Servers, listening: socket.sock
 
 
 async def _run_one(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
-    """Run one worker process until it ends or `stop` is set."""
+    """Run one API process until it ends or `stop` is set."""
     spawning = multiprocessing.get_context("spawn")
     beats, beating = spawning.Pipe(duplex=False)
-    process = spawning.Process(target=_work, args=(settings, servers, listening, beating))
+    process = spawning.Process(target=_main, args=(settings, servers, listening, beating))
     with beating:
         process.start()
     started = time.monotonic()
@@ -85,7 +85,7 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
         else:
             process.terminate()
             ended = await _ended(process, asyncio.Event())
-    finally:  # this task is cancelled if the worker takes too long to end
+    finally:  # this task is cancelled if the process takes too long to end
         watching.cancel()
         beats.close()
         if not ended:
@@ -108,7 +108,7 @@ async def _ended(process: SpawnProcess, stop: asyncio.Event) -> bool:
 
 
 async def _kill_if_hung(process: SpawnProcess, beats: Connection) -> None:
-    """Wait until a worker process has not beaten for `_HUNG_AFTER` looks in a row, then kill it."""
+    """Wait until an API process has not beaten for `_HUNG_AFTER` looks in a row, then kill it."""
     missed = 0
     while missed < _HUNG_AFTER:
         await asyncio.sleep(_LOOK_EVERY_S)
@@ -130,8 +130,8 @@ async def _beat(beating: Connection) -> None:
         await asyncio.sleep(_BEAT_EVERY_S)
 
 
-def _work(settings: Settings, servers: Servers, listening: socket.socket, beating: Connection) -> None:
-    """The main function of a worker process: serve until a stop signal, or until the parent has gone."""
+def _main(settings: Settings, servers: Servers, listening: socket.socket, beating: Connection) -> None:
+    """The main function of an API process: serve until a stop signal, or until the parent has gone."""
     logs.configure(settings.log_level, settings.log_format)
     logs.started("api process")
 

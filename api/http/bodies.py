@@ -242,11 +242,11 @@ class Writer:
 
 
 def _encoder(found: list[Parts]) -> msgspec.json.Encoder:
-    """An encoder that leaves a mark for each Parts, and adds it to `found`."""
+    """An encoder that leaves a placeholder for each Parts, and adds it to `found`."""
 
-    def mark(part: Any) -> msgspec.Raw:
+    def hold_place(part: Any) -> msgspec.Raw:
         assert isinstance(part, Parts), f"a {type(part).__name__} in an answer"
         found.append(part)
         return msgspec.Raw(_PART)
 
-    return msgspec.json.Encoder(enc_hook=mark)
+    return msgspec.json.Encoder(enc_hook=hold_place)

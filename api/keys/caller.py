@@ -1,4 +1,4 @@
-"""Authenticate a bearer token: the result is an AuthenticatedRequest, an AdminKey or a refusal.
+"""Authenticate a bearer token: the result is an ApiCaller, an AdminKey or a refusal.
 
 Postgres is authoritative. Valkey caches an API key for a few seconds, and never past a change of the key; see
 docs/decisions/0004-no-key-outlives-its-revocation.md.
@@ -27,7 +27,7 @@ from api.keys import restrictions, tokens
 from api.keys.limits.scripts import LEASE_S
 from api.keys.limits.shared import SharedLimits
 from api.keys.limits.verdicts import AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, Verdict
-from api.keys.restrictions import Call
+from api.keys.restrictions import KeyUse
 from api.keys.valkey import ValkeyClient
 from shared import lifecycle, network, schema, sql
 from shared.network import Network
@@ -64,8 +64,11 @@ class ApiKey(msgspec.Struct, frozen=True):
     network: Network
 
 
-class AuthenticatedRequest(msgspec.Struct, frozen=True):
-    """An authenticated request. `headers` report its limits in the answer; `refusal` is set if one is exceeded."""
+class ApiCaller(msgspec.Struct, frozen=True):
+    """The caller with an API key, and the outcome of its limits for one request.
+
+    `headers` report the limits in the answer; `refusal` is set if one is exceeded.
+    """
 
     key: ApiKey
     key_hash: bytes
@@ -92,7 +95,7 @@ class KeyRow(msgspec.Struct, frozen=True):
     expires_at: datetime | None
     revoked: bool
     expired: bool
-    owner_status: str
+    user_status: str
     quota_requests: int | None  # null without a quota; the other quota_ fields then mean nothing
     quota_per: Literal["day", "month"] | None
     quota_since: datetime
@@ -150,7 +153,7 @@ class Callers:
         """Send heartbeats to Valkey until cancelled: limits are shared among the processes that send them."""
         await self._limits.beat()
 
-    async def api_key(self, authorization: Sequence[str], call: Call) -> AuthenticatedRequest:
+    async def api_key(self, authorization: Sequence[str], use: KeyUse) -> ApiCaller:
         """Authenticate and count one request with an API key by its Authorization headers. Raises Refusal (401, 403).
 
         Takes one round trip to Valkey if the key is cached there, otherwise two and a query to Postgres.
@@ -161,12 +164,12 @@ class Callers:
                 raise _refusal("api", "missing", errors.missing_api_key())
             raise _refusal("api", "invalid", errors.invalid_api_key())
         key_hash = tokens.hash_of(token)
-        verdict = await self._take(key_hash, call)
+        verdict = await self._take(key_hash, use)
         if verdict is None:
             raise _refusal("api", "invalid", errors.invalid_api_key())
         refusal = None
         if isinstance(verdict, Barred):
-            barred = errors.ip_address_not_allowed() if verdict.by == "ip" else errors.scope_not_covered(call.scope)
+            barred = errors.ip_address_not_allowed() if verdict.by == "ip" else errors.scope_not_covered(use.scope)
             raise _refusal("api", verdict.by, barred)
         if verdict.quota_exceeded:
             _quota_exceeded.inc()
@@ -175,7 +178,7 @@ class Callers:
             _limited.inc()
             refusal = errors.rate_limit_exceeded()
         key = ApiKey(verdict.credential_id, network.by_id[verdict.network_id])
-        return AuthenticatedRequest(key, key_hash, verdict, verdict.headers(), refusal)
+        return ApiCaller(key, key_hash, verdict, verdict.headers(), refusal)
 
     async def read_key(self, key_hash: bytes) -> KeyRow | None:
         """A key as Postgres knows it, valid or not."""
@@ -211,12 +214,12 @@ class Callers:
             log.warning("keys.waiting_for_leases", keys=len(invalidation.key_hashes), wait_s=LEASE_S)
             await asyncio.sleep(LEASE_S)
 
-    async def _take(self, key_hash: bytes, call: Call) -> Verdict | Barred | None:
+    async def _take(self, key_hash: bytes, use: KeyUse) -> Verdict | Barred | None:
         """The outcome of one request; None for an unknown or revoked key.
 
         Raises Refusal for an expired key or an inactive account.
         """
-        from_valkey = await self._ask_valkey(key_hash, call)
+        from_valkey = await self._ask_valkey(key_hash, use)
         if isinstance(from_valkey, Verdict | Barred):
             return from_valkey
         row = await self.read_key(key_hash)
@@ -224,21 +227,21 @@ class Callers:
             return None
         if row.expired:
             raise _refusal("api", "expired", errors.expired_api_key())
-        if row.owner_status != "active":
+        if row.user_status != "active":
             raise _refusal("api", "inactive", errors.inactive_account())
         good = row.good()
         lease = KeyLease(good) if from_valkey is None else KeyLease(good, from_valkey.until_us, from_valkey.life)
-        verdict = await self._ask_valkey(key_hash, call, lease)
-        return verdict if isinstance(verdict, Verdict | Barred) else self._limits.take_alone(good, call)
+        verdict = await self._ask_valkey(key_hash, use, lease)
+        return verdict if isinstance(verdict, Verdict | Barred) else self._limits.take_alone(good, use)
 
     async def _ask_valkey(
-        self, key_hash: bytes, call: Call, lease: KeyLease | None = None
+        self, key_hash: bytes, use: KeyUse, lease: KeyLease | None = None
     ) -> Verdict | Barred | AskPostgres | None:
         """The answer of Valkey about one request; None while it is unreachable."""
         answer, cause = None, "a heartbeat failed"
         if not self._limits.away:
             try:
-                answer = await self._limits.take(key_hash, lease, call)
+                answer = await self._limits.take(key_hash, lease, use)
             except (RedisError, OSError) as error:
                 cause = f"{type(error).__name__}: {error}"
         if self._away != self._limits.away:

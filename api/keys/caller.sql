@@ -4,7 +4,7 @@
 SELECT credential.id AS credential_id, credential.network_id,
        credential.rate_limit_per_minute AS limit, key.expires_at,
        credential.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
-       user_account.status AS owner_status, credential.quota_requests,
+       user_account.status AS user_status, credential.quota_requests,
        credential.quota_per, coalesce(period.since, now()) AS quota_since,
        coalesce(period.until, now()) AS quota_until, coalesce(used.requests, 0) AS quota_used,
        credential.ip_networks, credential.scopes

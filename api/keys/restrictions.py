@@ -22,11 +22,11 @@ _MAPPED_BITS = 96
 _REMEMBERED = 4_096
 
 
-class Call(msgspec.Struct, frozen=True):
-    """The facts of a request that restrictions check.
+class KeyUse(msgspec.Struct, frozen=True):
+    """One use of an API key: what restrictions check.
 
-    They are the scope of the route, "" if every key may call it, and the caller's IP address in bits, "" if it is
-    unknown.
+    `scope` is that of the route, "" if every key may call it. `ip_bits` is the caller's IP address in bits, "" if it
+    is unknown.
     """
 
     scope: str = ""
@@ -39,12 +39,12 @@ class Restrictions(msgspec.Struct, frozen=True):
     networks: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
 
-    def bars(self, call: Call) -> Literal["ip", "scope"] | None:
-        """The kind of restriction that bars the key from this call; None if it may make it."""
-        if self.networks and not call.ip_bits.startswith(self.networks):
+    def bars(self, use: KeyUse) -> Literal["ip", "scope"] | None:
+        """The kind of restriction that bars this use of the key; None if it is allowed."""
+        if self.networks and not use.ip_bits.startswith(self.networks):
             return "ip"
-        named = bool(self.scopes) or call.scope in GRANTED_ONLY
-        return "scope" if named and call.scope and call.scope not in self.scopes else None
+        named = bool(self.scopes) or use.scope in GRANTED_ONLY
+        return "scope" if named and use.scope and use.scope not in self.scopes else None
 
 
 def parse(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:

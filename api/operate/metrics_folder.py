@@ -1,4 +1,4 @@
-"""The temporary folder in which the worker processes of one API write their metrics, locked by their parent.
+"""The temporary folder in which the processes of one API write their metrics, locked by their parent.
 
 NOTE: not in DATA_DIR. The files are mapped into memory, and a write to one on a full disk kills the process.
 """

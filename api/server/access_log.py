@@ -14,8 +14,8 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from api.keys.caller import AdminKey, AuthenticatedRequest
-from api.server.trail import Trail
+from api.keys.caller import AdminKey, ApiCaller
+from api.server.request_facts import RequestFacts
 from shared.log import is_json
 from shared.settings import Settings
 
@@ -55,10 +55,10 @@ class AccessLog:
         self._json = is_json(settings.log_format)
         self._answers: list[_Answer] = []
 
-    def note(self, trail: Trail, status: int, size_bytes: int, took_s: float) -> None:
+    def note(self, facts: RequestFacts, status: int, size_bytes: int, took_s: float) -> None:
         """Queue one answer for the next `flush`."""
         if self._wanted:
-            self._answers.append(_Answer(trail, status, size_bytes, took_s, time.time()))
+            self._answers.append(_Answer(facts, status, size_bytes, took_s, time.time()))
 
     def flush(self) -> None:
         """Write the lines of the answers since the last call."""
@@ -74,7 +74,7 @@ class AccessLog:
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    trail: Trail
+    facts: RequestFacts
     status: int
     size_bytes: int
     took_s: float
@@ -82,21 +82,21 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def _line(answer: _Answer) -> Line:
-    trail = answer.trail
-    of_api_key = trail.authenticated.key if isinstance(trail.authenticated, AuthenticatedRequest) else None
+    facts = answer.facts
+    of_api_key = facts.authenticated.key if isinstance(facts.authenticated, ApiCaller) else None
     return Line(
         level="info",
         timestamp=datetime.fromtimestamp(answer.at_s, UTC),
-        request_id=trail.request_id,
-        method=trail.method,
-        route="none" if trail.route is None else trail.route.path,
+        request_id=facts.request_id,
+        method=facts.method,
+        route="none" if facts.route is None else facts.route.path,
         status=answer.status,
         ms=round(answer.took_s * 1000, 2),
         bytes=answer.size_bytes,
         credential_id=None if of_api_key is None else of_api_key.credential_id,
-        admin_key_id=trail.authenticated.id if isinstance(trail.authenticated, AdminKey) else None,
+        admin_key_id=facts.authenticated.id if isinstance(facts.authenticated, AdminKey) else None,
         network=None if of_api_key is None else of_api_key.network.name,
-        traceparent=trail.traceparent,
+        traceparent=facts.traceparent,
     )
 
 

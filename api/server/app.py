@@ -24,7 +24,7 @@ from api.errors import Refusal
 from api.http import compression
 from api.http.connections import BoundedServer, Connection
 from api.http.sending import Unread
-from api.keys.caller import AuthenticatedRequest
+from api.keys.caller import ApiCaller
 from api.operate import metrics
 from api.parameters import Question, read_question
 from api.repeats import caching
@@ -34,8 +34,8 @@ from api.server.access_log import AccessLog
 from api.server.body import Bodies, refuse_large
 from api.server.deadlines import Deadlines
 from api.server.failures import DATABASE_AWAY, failed, instead, refusal_of
-from api.server.trail import Trail
-from api.server.ways import Request, Way, way_of
+from api.server.request_facts import RequestFacts
+from api.server.ways import ParsedRequest, Way, way_of
 from api.services import Services
 from shared import service_manager, tasks
 from shared.address import MAX_TEXT_LENGTH
@@ -104,62 +104,62 @@ class Api:
 
         Its usage record is written just before the answer is sent.
         """
-        trail, refusal = Trail.of(request), None
+        facts, refusal = RequestFacts.of(request), None
         try:
             response = cors.preflight(request)
             if response is None:
                 with self._deadlines:
                     route, _ = self._find(request.method, request.rel_url.raw_path)
-                    trail.route = route
-                    response = await self._call(self._ways[route], trail, request)
+                    facts.route = route
+                    response = await self._call(self._ways[route], facts, request)
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
-            refusal = refusal_of(fault, trail.route)
+            refusal = refusal_of(fault, facts.route)
             response = failed(refusal, request)
-        if trail.route is None:
+        if facts.route is None:
             response.headers.update(cors.headers(unquote(request.rel_url.raw_path)))
         else:
-            response.headers.update(_headers_of(trail.route))
+            response.headers.update(_headers_of(facts.route))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
         if request.method != "HEAD":
             try:
-                self._unread.add(request.protocol, trail.whose, response)
+                self._unread.add(request.protocol, facts.whose, response)
             except Refusal as too_much:
                 response, refusal = await instead(response, too_much, request), too_much
-        if isinstance(trail.authenticated, AuthenticatedRequest):
-            assert trail.route is not None, "a route says that a request needs a key"
-            endpoint, credential_id = trail.route.number, trail.authenticated.key.credential_id
+        if isinstance(facts.authenticated, ApiCaller):
+            assert facts.route is not None, "a route says that a request needs a key"
+            endpoint, credential_id = facts.route.number, facts.authenticated.key.credential_id
             # NOTE: below /blockfrost a refusal with 429 may be sent with another status. Such a request spends no
             # quota, so it is counted as 429.
             status = response.status if refusal is None else refusal.status
             try:
-                self._services.spools.count(credential_id, endpoint, status, trail.took_s())
+                self._services.spools.count(credential_id, endpoint, status, facts.took_s())
             except Refusal as uncounted:
                 self._unread.sent(request.protocol)
                 response = await instead(response, uncounted, request)
             else:
-                if REQUESTS_COUNTED in trail.route.headers:
+                if REQUESTS_COUNTED in facts.route.headers:
                     response.headers[REQUESTS_COUNTED] = "1"
-            response.headers.update(trail.authenticated.headers)
+            response.headers.update(facts.authenticated.headers)
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
             _close_after(response)  # the rest of the body would be read as the next request
-        return self._finished(trail, response)
+        return self._finished(facts, response)
 
     def refuse_malformed(self, request: web.BaseRequest, refusal: Refusal) -> web.Response:
         """The answer to bytes that are not an HTTP request, or that can't be answered."""
         response = failed(refusal, request)
         _close_after(response)
-        return self._finished(Trail.of(request), response)
+        return self._finished(RequestFacts.of(request), response)
 
-    def _finished(self, trail: Trail, response: web.Response) -> web.Response:
+    def _finished(self, facts: RequestFacts, response: web.Response) -> web.Response:
         """Add the headers of every answer, and queue it for metrics and access log."""
         headers = response.headers
-        headers["Server"], headers["X-Request-Id"] = _SERVER, trail.request_id
+        headers["Server"], headers["X-Request-Id"] = _SERVER, facts.request_id
         headers.setdefault("Cache-Control", caching.PRIVATE)
-        if trail.ignored and trail.route is not None:
-            headers[ignored.HEADER] = ignored.header(trail.ignored, trail.route.set_by)
-        took_s, size_bytes = trail.took_s(), 0 if trail.method == "HEAD" else response.content_length or 0
-        metrics.note(trail.route, response.status, took_s)
-        self._access_log.note(trail, response.status, size_bytes, took_s)
+        if facts.ignored and facts.route is not None:
+            headers[ignored.HEADER] = ignored.header(facts.ignored, facts.route.set_by)
+        took_s, size_bytes = facts.took_s(), 0 if facts.method == "HEAD" else response.content_length or 0
+        metrics.note(facts.route, response.status, took_s)
+        self._access_log.note(facts, response.status, size_bytes, took_s)
         return response
 
     async def _record_forever(self) -> None:
@@ -172,21 +172,21 @@ class Api:
         metrics.flush()
         self._access_log.flush()
 
-    async def _call(self, way: Way[Any], trail: Trail, request: web.BaseRequest) -> web.Response:
+    async def _call(self, way: Way[Any], facts: RequestFacts, request: web.BaseRequest) -> web.Response:
         """Parse the request and call the handler. Raises Refusal, including the 429 for an exceeded limit or quota."""
-        who = trail.authenticated = await way.authenticate(request)
-        if isinstance(who, AuthenticatedRequest) and who.refusal is not None:
+        who = facts.authenticated = await way.authenticate(request)
+        if isinstance(who, ApiCaller) and who.refusal is not None:
             raise who.refusal
         refuse_large(request)
         url = request.rel_url
         try:
-            question, trail.ignored = self._parse(request.method, url.raw_path, url.raw_query_string)
+            question, facts.ignored = self._parse(request.method, url.raw_path, url.raw_query_string)
         except Refusal:
-            trail.ignored = ignored.fields(way.route.fields, _query(url.raw_query_string))
+            facts.ignored = ignored.fields(way.route.fields, _query(url.raw_query_string))
             raise
         notes = Notes(is_head=request.method == "HEAD", accepted=request.headers.get("Accept-Encoding"))
         try:
-            answer = await way.answer(Request(request, trail, question, notes), who)
+            answer = await way.answer(ParsedRequest(request, facts, question, notes), who)
             if not isinstance(answer, web.Response):
                 answer = caching.respond(request, way.route.status, answer, notes)
             return answer

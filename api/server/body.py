@@ -13,7 +13,7 @@ from api.http.turns import Turns
 from api.parameters import Body, json_object, read_body
 from api.route import Route
 from api.server import ignored
-from api.server.trail import Trail
+from api.server.request_facts import RequestFacts
 
 MAX_BODY_BYTES = 1024**2
 _SHORT_BODY = 65_536
@@ -33,18 +33,20 @@ class Bodies:
     def __init__(self) -> None:
         self._long = Turns(None, _LONG_BODIES, _LONG_BODIES_EACH, "requests with long bodies")
 
-    async def read(self, route: Route, request: web.BaseRequest, trail: Trail) -> tuple[Mapping[str, Any], Body | None]:
+    async def read(
+        self, route: Route, request: web.BaseRequest, facts: RequestFacts
+    ) -> tuple[Mapping[str, Any], Body | None]:
         """The fields of a body as they were sent, and the body. Raises Refusal.
 
         A body is a JSON object or, in the route's own media type, the bare value of its only field. It is None if the
-        route takes none. Ignored fields are noted in `trail`.
+        route takes none. Ignored fields are noted in `facts`.
         """
         if route.body is None:
             return {}, None
-        content = await self._content(request, trail.whose)
+        content = await self._content(request, facts.whose)
         is_raw = route.raw_media_type and request.content_type == route.raw_media_type
         sent = {route.body_fields[0].name: content.hex()} if is_raw else json_object(content)
-        trail.ignored = [*trail.ignored, *ignored.body_fields(route.body_fields, sent)]
+        facts.ignored = [*facts.ignored, *ignored.body_fields(route.body_fields, sent)]
         return sent, read_body(route.body, route.body_fields, sent)
 
     async def _content(self, request: web.BaseRequest, whose: Hashable) -> bytes:

@@ -13,24 +13,24 @@ from api.blockfrost import shape
 from api.chain import tip
 from api.http.bodies import NoTurnYet
 from api.keys import caller, restrictions
-from api.keys.caller import AdminKey, ApiKey, AuthenticatedRequest
-from api.keys.restrictions import Call
+from api.keys.caller import AdminKey, ApiCaller, ApiKey
+from api.keys.restrictions import KeyUse
 from api.parameters import Body, Question
 from api.repeats import caching, idempotency
 from api.route import Route
 from api.server.body import Bodies
-from api.server.trail import Trail
+from api.server.request_facts import RequestFacts
 from api.services import Services
 from api.sources.chain_servers import ChainServer
 
 CallerT = TypeVar("CallerT")
 
 
-class Request(msgspec.Struct, frozen=True):
+class ParsedRequest(msgspec.Struct, frozen=True):
     """A request whose URL has been read: what a way needs of it."""
 
     http: web.BaseRequest
-    trail: Trail
+    facts: RequestFacts
     question: Question
     notes: Notes
 
@@ -46,15 +46,15 @@ class Way(ABC, Generic[CallerT]):
         """Who calls; for an API key, the request is then counted against its limits. Raises Refusal."""
 
     @abstractmethod
-    async def answer(self, request: Request, who: CallerT) -> Any:
+    async def answer(self, request: ParsedRequest, who: CallerT) -> Any:
         """The handler's answer; the whole response if it repeats an earlier one. Raises Refusal."""
 
-    async def _body(self, request: Request, once: str | None) -> tuple[bytes, Body | None]:
+    async def _body(self, request: ParsedRequest, once: str | None) -> tuple[bytes, Body | None]:
         """The hash of a body's fields as they were sent, for the idempotency key `once`, and the body. Raises Refusal.
 
         Fields that are ignored are not kept: parsed, they may be 20 times as large as the body.
         """
-        sent, body = await self._bodies.read(self.route, request.http, request.trail)
+        sent, body = await self._bodies.read(self.route, request.http, request.facts)
         return b"" if once is None else idempotency.hash_of_body(once, sent), body
 
     def _ip_address(self, request: web.BaseRequest) -> str | None:
@@ -74,29 +74,29 @@ class _Open(Way[None]):
     async def authenticate(self, request: web.BaseRequest) -> None:
         pass
 
-    async def answer(self, request: Request, who: None) -> Any:  # noqa: ARG002 - every way is told who calls
+    async def answer(self, request: ParsedRequest, who: None) -> Any:  # noqa: ARG002 - every way is told who calls
         return await self.route.handler(OpenAsk(self._services, request.question))
 
 
-class _OfApiKey(Way[AuthenticatedRequest]):
+class _OfApiKey(Way[ApiCaller]):
     """What the ways of API keys have in common."""
 
-    async def authenticate(self, request: web.BaseRequest) -> AuthenticatedRequest:
-        call = Call(self.route.scope, restrictions.bits(self._ip_address(request)))
-        return await self._services.callers.api_key(_authorization(request), call)
+    async def authenticate(self, request: web.BaseRequest) -> ApiCaller:
+        use = KeyUse(self.route.scope, restrictions.bits(self._ip_address(request)))
+        return await self._services.callers.api_key(_authorization(request), use)
 
 
 class _OwnKey(_OfApiKey):
     """An API key asks about itself."""
 
-    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+    async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
         return await self.route.handler(KeyAsk(self._services, request.question, who.key_hash, who.verdict))
 
 
 class _Read(_OfApiKey):
     """A question about the chain, of any server or, if it is about the caller's most recent actions, of the primary."""
 
-    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+    async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
         route, key, http = self.route, who.key, request.http
         if_none_match = http.headers.get("If-None-Match", "")
 
@@ -126,7 +126,7 @@ class _Read(_OfApiKey):
 class _ReadWithBody(_Read):
     """A question with a body: several ids, or a transaction to evaluate."""
 
-    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+    async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
         # The header is only validated: a repeated request just reads again.
         idempotency.key_of(request.http)
         _, body = await self._body(request, None)
@@ -141,7 +141,7 @@ class _ReadWithBody(_Read):
 class _Change(_OfApiKey):
     """A request to change something on the chain, in a turn of its credential."""
 
-    async def answer(self, request: Request, who: AuthenticatedRequest) -> Any:
+    async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
         services, key, once = self._services, who.key, idempotency.key_of(request.http)
         body_hash, body = await self._body(request, once)
         async with services.nodes.turn(key.network, key.credential_id), services.submission_pool.acquire() as db:
@@ -158,10 +158,10 @@ class _Administer(Way[AdminKey]):
     async def authenticate(self, request: web.BaseRequest) -> AdminKey:
         return await self._services.callers.admin_key(_authorization(request), self.route.access)
 
-    async def answer(self, request: Request, who: AdminKey) -> Any:
+    async def answer(self, request: ParsedRequest, who: AdminKey) -> Any:
         once = idempotency.key_of(request.http) if self.route.method == "POST" else None
         body_hash, body = await self._body(request, once)
-        ip_address, request_id = self._ip_address(request.http), request.trail.request_id
+        ip_address, request_id = self._ip_address(request.http), request.facts.request_id
         async with self._services.callers.invalidating() as invalidation:
             ask = AdminAsk(self._services, request.question, body, who, ip_address, request_id, invalidation)
             if once is None:

@@ -144,7 +144,7 @@ class _Replica(ChainServer):
         await self.drop_connections()
 
 
-class _TipHistory:
+class _SeenTips:
     """The recent tips of one network on the primary, and when this process first saw them.
 
     NOTE: neither the age of a replica's tip nor the time since its last replay is its lag: both also grow while no
@@ -175,7 +175,7 @@ class ChainServers:
 
     def __init__(self, primary: ChainServer, replicas: Sequence[_Replica], lag_s: float) -> None:
         self._primary, self._replicas, self._lag_s = primary, replicas, lag_s
-        self._histories = {network.network_id: _TipHistory() for network in NETWORKS}
+        self._seen_tips = {network.network_id: _SeenTips() for network in NETWORKS}
         self._turn = itertools.count()
         self._newest: dict[int, int] = {}  # the slot of the newest tip of any answer, by network
 
@@ -279,12 +279,12 @@ class ChainServers:
         # NOTE: an answer may have shown a newer tip meanwhile. That is not a rollback; the next look will find it, too.
         source.tips = {**tips, **{key: slot_no for key, slot_no in source.tips.items() if slot_no != before.get(key)}}
         for network_id, slot_no in source.tips.items():
-            self._histories[network_id].add(slot_no, self._lag_s)
+            self._seen_tips[network_id].add(slot_no, self._lag_s)
             if slot_no < before.get(network_id, _NO_TIP):  # rolled back: replicas need not be ahead of it
                 self._newest[network_id] = min(slot_no, self._newest.get(network_id, _NO_TIP))
 
     def _use_or_leave_out(self, replica: _Replica) -> None:
-        lags = {key: history.lag_s(replica.tips.get(key, _NO_TIP)) for key, history in self._histories.items()}
+        lags = {key: seen.lag_s(replica.tips.get(key, _NO_TIP)) for key, seen in self._seen_tips.items()}
         longest_s = max(lags.values())
         if longest_s > self._lag_s:
             how = "since before this process began" if math.isinf(longest_s) else f"for at least {longest_s:.0f} s"

@@ -11,7 +11,7 @@ import pytest
 from api.server import access_log, app
 from api.server.access_log import AccessLog
 from api.server.app import RECORDED_WITHIN_S
-from api.server.trail import Trail
+from api.server.request_facts import RequestFacts
 from shared import settings
 from tests.api.chains import Chain
 from tests.api.client import Client, Reply, serving
@@ -132,7 +132,7 @@ def test_lines_are_whole_in_every_write(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(access_log, "is_json", lambda _form: True)
     log = AccessLog(settings.read({"LOG_FORMAT": "json"}))
     for number in range(100):
-        log.note(Trail(0.0, "GET", None, str(number) * 40, None), 200, 0, 0.001)
+        log.note(RequestFacts(0.0, "GET", None, str(number) * 40, None), 200, 0, 0.001)
     log.flush()
     assert len("".join(written).splitlines()) == 100
     assert 1 < len(written) < 50

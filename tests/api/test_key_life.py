@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from api.admin.limits import Networks, QuotaKind
 from api.keys.limits.local import LocalLimits
 from api.keys.limits.verdicts import RunningQuota
-from api.keys.restrictions import MAX_NETWORKS, SCOPES, Call, bits, parse
+from api.keys.restrictions import MAX_NETWORKS, SCOPES, KeyUse, bits, parse
 from api.sources import clock, retention
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -402,9 +402,9 @@ async def test_the_address_is_that_of_the_client_behind_trusted_proxies(
 )
 def test_a_network_contains_its_addresses_and_no_others(network: str, inside: str, outside: str) -> None:
     restrictions = parse([network], [])
-    assert restrictions.bars(Call("", bits(inside))) is None
-    assert restrictions.bars(Call("", bits(outside))) == "ip"
-    assert restrictions.bars(Call("", bits(None))) == "ip"
+    assert restrictions.bars(KeyUse("", bits(inside))) is None
+    assert restrictions.bars(KeyUse("", bits(outside))) == "ip"
+    assert restrictions.bars(KeyUse("", bits(None))) == "ip"
 
 
 # What a key knows of itself -------------------------------------------------------------------------------------------

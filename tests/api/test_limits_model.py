@@ -10,7 +10,7 @@ from api.keys.limits import scripts
 from api.keys.limits.shared import SharedLimits
 from api.keys.limits.state import AWAY
 from api.keys.limits.verdicts import KeyLease, Verdict
-from api.keys.restrictions import Call
+from api.keys.restrictions import KeyUse
 from tests.api.minutes import good_key
 from tests.pure.limits_world import Valkey
 
@@ -64,8 +64,8 @@ async def test_the_model_of_valkey_answers_as_the_scripts_do(redis_url: str) -> 
                 answered["accepted" if accepted else "ended"] += 1
             elif step == "take" and part.life and part.state is not AWAY:
                 expected = model.take(part.life, LIMIT)
-                call = scripts.take(bytes(32), part.life, lease, Call())
-                taken = scripts.parse_taken(await process._run(scripts.TAKE, call), part.life)
+                command = scripts.take(bytes(32), part.life, lease, KeyUse())
+                taken = scripts.parse_taken(await process._run(scripts.TAKE, command), part.life)
                 if expected is None:
                     assert taken is None
                     part.refused(part.life)

@@ -17,7 +17,7 @@ from api.keys.limits import scripts
 from api.keys.limits.shared import SharedLimits
 from api.keys.limits.state import HOLD_S, OPEN
 from api.keys.limits.verdicts import AskPostgres, Barred, KeyLease, Verdict
-from api.keys.restrictions import Call, Restrictions
+from api.keys.restrictions import KeyUse, Restrictions
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute
@@ -233,7 +233,7 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         assert isinstance(refused, Verdict)
         assert 50 <= refused.reset_s <= 60
         elsewhere = KeyLease(msgspec.structs.replace(told.key, restrictions=Restrictions(scopes=("pools",))))
-        assert await speaking.take(KEY, elsewhere, Call("assets")) == Barred("scope")
+        assert await speaking.take(KEY, elsewhere, KeyUse("assets")) == Barred("scope")
         silent.participant.own.record(told.key.credential_id, True, 9, time.monotonic())
         assert isinstance(taken := await silent.take(KEY, told), Verdict)
         assert (taken.admitted, taken.remaining) == (True, 5)

@@ -14,7 +14,7 @@ import pytest
 
 from api.chain import submission
 from api.keys import restrictions
-from api.keys.restrictions import SCOPES, Call
+from api.keys.restrictions import SCOPES, KeyUse
 from devnet import addresses, faucet
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
@@ -234,8 +234,8 @@ async def test_submit_must_be_named_among_the_scopes_of_a_key(sandbox: Sandbox, 
             reply = await sandbox.api.call("POST", path, key, json={"cbor": "00"})
             assert (reply.status, reply.error) == (403, "Key does not cover submit"), scopes
         assert (await sandbox.api.get("/v1/tx/hash/" + "0" * 64, key)).status == 404
-        assert restrictions.parse([], scopes).bars(Call("submit")) == "scope"  # without Valkey
-    assert restrictions.parse([], ["submit"]).bars(Call("submit")) is None
+        assert restrictions.parse([], scopes).bars(KeyUse("submit")) == "scope"  # without Valkey
+    assert restrictions.parse([], ["submit"]).bars(KeyUse("submit")) is None
 
 
 @pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)

@@ -1,9 +1,9 @@
-"""`python -m tests.campaigns.bounds --minutes 10`: what one key asks costs a worker little, and another key less.
+"""`python -m tests.campaigns.bounds --minutes 10`: what one key asks costs an API process little, and another key less.
 
-An API process of one worker serves a chain with the longest answers that valid transactions can have. One key sends 30
+An API process serves a chain with the longest answers that valid transactions can have. One key sends 30
 requests at a time for them: whole, compressed, by HEAD, in bulk, below /blockfrost, with bodies of 1 MiB, and without
 reading the answers; half of its requests are for pages of 100 ordinary transactions. Another key asks for an ordinary
-page again and again. The peak of the worker's memory must stay below MAX_MEMORY, and the other key's 99th percentile
+page again and again. The peak of the process' memory must stay below MAX_MEMORY, and the other key's 99th percentile
 below twice its value before, plus one page of the first key.
 """
 
@@ -216,7 +216,7 @@ async def run(folder: Path, minutes: float) -> bool:
             seen = await latencies(port, keys, min(30.0, minutes * 10), minutes * 60)
             peak = peak_bytes(api.popen.pid)
     print(seen)
-    print(f"the worker's memory reached {peak / 1e6:.0f} MB, of at most {MAX_MEMORY / 1e6:.0f}")
+    print(f"the process' memory reached {peak / 1e6:.0f} MB, of at most {MAX_MEMORY / 1e6:.0f}")
     return peak < MAX_MEMORY and seen.is_fair and seen.statuses.keys() <= ANSWERED
 
 
@@ -233,7 +233,7 @@ async def until_answered(port: int) -> None:
 
 
 def main(minutes: Annotated[float, typer.Option(min=0.05, help="Length of the load.")] = 10) -> None:
-    """Load one worker from two keys; exit status 1 if a bound does not hold."""
+    """Load one API process from two keys; exit status 1 if a bound does not hold."""
     worlds.run_in_own_folder(
         "bounds", lambda folder: asyncio.run(run(folder, minutes)), "Every bound holds.", "A bound does not hold."
     )

@@ -1,4 +1,4 @@
-"""The API's processes: start, waiting, loss of workers, end."""
+"""The API's processes: start, waiting, loss of processes, end."""
 
 import http.client
 import json
@@ -34,7 +34,7 @@ def alive_process(pid: int) -> psutil.Process | None:
         return None
 
 
-def workers_of(api: Process, count: int) -> list[psutil.Process]:
+def processes_of(api: Process, count: int) -> list[psutil.Process]:
     """The processes that answer, once there are `count`."""
 
     def listening() -> list[psutil.Process]:
@@ -43,7 +43,7 @@ def workers_of(api: Process, count: int) -> list[psutil.Process]:
         alive = [process for pid in pids if (process := alive_process(pid)) is not None]
         return alive if len(alive) == count else []
 
-    found: list[psutil.Process] = until(f"{count} workers", listening)
+    found: list[psutil.Process] = until(f"{count} API processes", listening)
     return found
 
 
@@ -51,31 +51,31 @@ def workers_of(api: Process, count: int) -> list[psutil.Process]:
 def test_it_answers_and_stops_on_sigterm(environment: dict[str, str], tmp_path: Path, workers: str) -> None:
     with running(environment, tmp_path, "--workers", workers) as (api, port):
         until("an answer", lambda: get(port) == 200)
-        found = workers_of(api, int(workers))
+        found = processes_of(api, int(workers))
         assert api.stop() == 0
-        assert [alive_process(worker.pid) for worker in found] == [None] * int(workers)
+        assert [alive_process(process.pid) for process in found] == [None] * int(workers)
     assert "Traceback" not in api.output() and "api_process.killed" not in api.output()
 
 
-def test_a_killed_worker_is_replaced_while_the_others_answer(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_killed_process_is_replaced_while_the_others_answer(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, port):
-        before = workers_of(api, 2)
+        before = processes_of(api, 2)
         before[0].kill()
-        assert {get(port) for _ in range(20)} <= {200, None}, "a request of the killed worker's may be cut off"
-        until("the killed worker is gone", lambda: alive_process(before[0].pid) is None)
-        after = workers_of(api, 2)
+        assert {get(port) for _ in range(20)} <= {200, None}, "a request of the killed process may be cut off"
+        until("the killed process is gone", lambda: alive_process(before[0].pid) is None)
+        after = processes_of(api, 2)
         assert before[1] in after
         assert before[0] not in after
         assert {get(port) for _ in range(50)} == {200}
         assert get(port, "/metrics") == 200
 
 
-def test_a_hung_worker_is_replaced(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_hung_process_is_replaced(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, port):
-        before = workers_of(api, 2)
+        before = processes_of(api, 2)
         before[0].suspend()
-        until("the end of the hung worker", lambda: alive_process(before[0].pid) is None)
-        after = workers_of(api, 2)
+        until("the end of the hung process", lambda: alive_process(before[0].pid) is None)
+        after = processes_of(api, 2)
         assert before[1] in after
         assert before[0] not in after
         assert {get(port) for _ in range(50)} == {200}
@@ -83,12 +83,12 @@ def test_a_hung_worker_is_replaced(environment: dict[str, str], tmp_path: Path) 
     assert json.loads(told)["pid"] == before[0].pid
 
 
-def test_workers_do_not_outlive_their_parent(environment: dict[str, str], tmp_path: Path) -> None:
+def test_processes_do_not_outlive_their_parent(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, _):
-        found = workers_of(api, 2)
+        found = processes_of(api, 2)
         os.kill(api.popen.pid, signal.SIGKILL)
         api.popen.wait(10)
-        until("the end of the workers", lambda: not any(alive_process(worker.pid) for worker in found))
+        until("the end of the processes", lambda: not any(alive_process(process.pid) for process in found))
 
 
 def test_the_next_start_removes_the_metrics_of_a_killed_process_and_no_others(
@@ -131,8 +131,8 @@ def test_half_open_connections_do_not_use_up_the_descriptors(
                 assert asked.seconds < 3
         assert answered(of_old) == 200, "a connection that has asked something is kept"
         assert get(port, "/ready") == 503
-        for worker in workers_of(api, int(workers)):
-            assert worker.num_fds() < 256
+        for process in processes_of(api, int(workers)):
+            assert process.num_fds() < 256
     assert "Traceback" not in api.output()
     assert "Too many open files" not in api.output()
 
@@ -151,12 +151,12 @@ def answered(connection: http.client.HTTPConnection) -> int:
     return response.status
 
 
-def test_a_hung_worker_does_not_keep_the_api_from_stopping(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_hung_process_does_not_keep_the_api_from_stopping(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, _):
-        found = workers_of(api, 2)
+        found = processes_of(api, 2)
         found[0].suspend()
         assert api.stop() == 0
-        until("the end of the workers", lambda: not any(alive_process(worker.pid) for worker in found))
+        until("the end of the processes", lambda: not any(alive_process(process.pid) for process in found))
 
 
 def test_requests_under_way_are_answered_before_the_end(

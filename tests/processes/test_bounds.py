@@ -1,4 +1,4 @@
-"""The memory of a worker, whatever a valid key asks."""
+"""The memory of an API process, whatever a valid key asks."""
 
 import asyncio
 from pathlib import Path
@@ -28,7 +28,7 @@ OF_ANOTHER = {
 }
 
 
-async def test_the_longest_answers_take_little_memory_of_a_worker(environment: dict[str, str], tmp_path: Path) -> None:
+async def test_the_longest_answers_take_little_memory(environment: dict[str, str], tmp_path: Path) -> None:
     """Two keys ask for them at the same time. The campaign asks for ten minutes, and measures what others notice."""
     url = environment["DATABASE_URL"]
     db = await database.connect(url, PREVIEW)

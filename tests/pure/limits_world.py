@@ -11,7 +11,7 @@ from uuid import UUID
 
 from api.keys.limits.state import AWAY, OPEN, REPORTED, Event, Participant, Report, State
 from api.keys.limits.verdicts import GoodKey, KeyLease, Verdict
-from api.keys.restrictions import Call
+from api.keys.restrictions import KeyUse
 
 KEY_ID = UUID(int=1)
 STEP_S, BEAT_EVERY_S = 0.05, 0.25
@@ -134,7 +134,7 @@ class Process:
                 self._held.append(since_s)
                 return
             self._world.has_waited_in_vain = True
-            held = part.take_held(self._world.lease, Call(), now_s)
+            held = part.take_held(self._world.lease, KeyUse(), now_s)
             if held is not None:
                 assert isinstance(held, Verdict) and not held.admitted
                 self._world.refused += 1

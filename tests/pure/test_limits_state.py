@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from api.keys.limits.state import AWAY, HOLD_S, OPEN, OWING, TRANSITIONS, Participant
 from api.keys.limits.verdicts import Verdict
-from api.keys.restrictions import Call
+from api.keys.restrictions import KeyUse
 from tests.pure.limits_world import STEP_S, Process, World
 
 LIMIT = 12
@@ -146,7 +146,7 @@ def test_a_silent_process_delays_others_only_briefly_and_may_have_used_all_but_t
     assert (len(world.admitted), world.refused) == (8, 12)
     assert HOLD_S <= world.longest_wait_s <= HOLD_S + 2 * STEP_S
     world.run(30)
-    refused = speaking.part.take_held(world.lease, Call(), world.now_s)
+    refused = speaking.part.take_held(world.lease, KeyUse(), world.now_s)
     assert isinstance(refused, Verdict)
     assert opens_at_s <= world.now_s + refused.reset_s <= opens_at_s + 2, "until the life is a minute old"
     world.run(30)

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from api.server.access_log import AccessLog
-from api.server.trail import Trail
+from api.server.request_facts import RequestFacts
 from shared import log, schema, settings
 from shared.version import VERSION
 
@@ -115,7 +115,7 @@ def test_an_answer_in_the_readable_form_has_its_own_time_and_request(
     access_log = AccessLog(settings.read({"LOG_FORMAT": "console"}))
     with monkeypatch.context() as earlier:
         earlier.setattr("time.time", lambda: 1_577_836_800.0)
-        access_log.note(Trail(0.0, "GET", None, "of-the-caller", None), 200, 41, 0.0012)
+        access_log.note(RequestFacts(0.0, "GET", None, "of-the-caller", None), 200, 41, 0.0012)
     access_log.flush()
     [shown] = capsys.readouterr().err.splitlines()
     assert shown.startswith("2020-01-01T00:00:00")

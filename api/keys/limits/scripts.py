@@ -1,4 +1,4 @@
-"""The Lua scripts in Valkey: their calls, and what their answers mean. Their headers explain keys and arguments."""
+"""The Lua scripts in Valkey: their commands, and what their answers mean. Their headers explain keys and arguments."""
 
 import hashlib
 import math
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from api.keys.limits.state import Participant, Report
 from api.keys.limits.verdicts import AskPostgres, Barred, GoodKey, KeyLease, QuotaLeft, Verdict
-from api.keys.restrictions import GRANTED_ONLY, Call
+from api.keys.restrictions import GRANTED_ONLY, KeyUse
 from api.keys.valkey import packed
 
 LEASE_S = 5
@@ -35,7 +35,7 @@ class Script:
         self.text = text.encode()
         self.id = hashlib.sha1(self.text, usedforsecurity=False).hexdigest().encode()
 
-    def call(self, keys: Sequence[bytes], arguments: Sequence[bytes]) -> bytes:
+    def command(self, keys: Sequence[bytes], arguments: Sequence[bytes]) -> bytes:
         """The packed command that runs the script."""
         return packed(b"EVALSHA", self.id, str(len(keys)).encode(), *keys, *arguments)
 
@@ -43,24 +43,24 @@ class Script:
 TAKE, BEAT, TELL = (Script(Path(__file__).with_name(f"{name}.lua").read_text()) for name in ("take", "beat", "tell"))
 
 
-def take(key_hash: bytes, life: bytes, lease: KeyLease | None, call: Call) -> bytes:
-    """The packed call that counts one request."""
+def take(key_hash: bytes, life: bytes, lease: KeyLease | None, use: KeyUse) -> bytes:
+    """The packed command that counts one request."""
     if lease is None:
-        return _take_cached(key_hash, life, call)
+        return _take_cached(key_hash, life, use)
     until_us = lease.until_us if lease.life == life else 0
     used = 0 if lease.key.quota is None else lease.key.quota.used
-    return _take(key_hash, life, call, _show_key(lease.key), until_us, used)
+    return _take(key_hash, life, use, _show_key(lease.key), until_us, used)
 
 
-def _take(key_hash: bytes, life: bytes, call: Call, shown: bytes = b"", until_us: int = 0, used: int = 0) -> bytes:
+def _take(key_hash: bytes, life: bytes, use: KeyUse, shown: bytes = b"", until_us: int = 0, used: int = 0) -> bytes:
     keys = (_KEY % key_hash.hex().encode(), _minutes(life), LIFE, _QUOTAS)
-    named = b"1" if call.scope in GRANTED_ONLY else b"0"
-    asked = (call.scope.encode(), call.ip_bits.encode(), named)
-    return TAKE.call(keys, (shown, str(until_us).encode(), life, *asked, str(used).encode()))
+    named = b"1" if use.scope in GRANTED_ONLY else b"0"
+    asked = (use.scope.encode(), use.ip_bits.encode(), named)
+    return TAKE.command(keys, (shown, str(until_us).encode(), life, *asked, str(used).encode()))
 
 
 _take_cached = lru_cache(_REMEMBERED)(_take)
-"""For cached keys: requests of a key from one address, to the routes of one scope, have the same call."""
+"""For cached keys: requests of a key from one address, to the routes of one scope, have the same command."""
 
 
 def parse_taken(answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres | None:
@@ -70,8 +70,8 @@ def parse_taken(answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres | 
         return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000, life)
     if not figures:
         return None if word == b"tell" else Barred("ip" if word == b"ip" else "scope")
-    limit, remaining, reset_us, quota_left, quota_ends_in, whose = figures
-    credential_id, network_id = _parse_owner(whose)
+    limit, remaining, reset_us, quota_left, quota_ends_in, key = figures
+    credential_id, network_id = _parse_key(key)
     return Verdict(
         credential_id,
         network_id,
@@ -85,18 +85,18 @@ def parse_taken(answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres | 
 
 
 def beat(process: Participant) -> bytes:
-    """The packed call of one heartbeat."""
+    """The packed command of one heartbeat."""
     unreported = b"1" if process.own.unreported else b"0"
     words = (process.name, secrets.token_hex(8).encode(), process.life, unreported, process.data, *process.peers)
-    return BEAT.call((LIFE, _BEATS), words)
+    return BEAT.command((LIFE, _BEATS), words)
 
 
 def tell(process: bytes, report: Report) -> bytes:
-    """The packed call of one report of a process. Its answer is 0 if the life has ended."""
+    """The packed command of one report of a process. Its answer is 0 if the life has ended."""
     minutes = [_minutes(report.life) + str(credential_id).encode() for credential_id in report.ages_us]
     ages = [" ".join(map(str, ages_us)).encode() for ages_us in report.ages_us.values()]
     words = (report.life, process, str(report.number).encode(), b"1" if report.is_last else b"0", *ages)
-    return TELL.call((LIFE, *minutes), words)
+    return TELL.command((LIFE, *minutes), words)
 
 
 def fence(key_hash: bytes) -> bytes:
@@ -116,7 +116,7 @@ def _seconds(microseconds: bytes) -> int:
 
 
 @lru_cache(_REMEMBERED)
-def _parse_owner(text: bytes) -> tuple[UUID, int]:
+def _parse_key(text: bytes) -> tuple[UUID, int]:
     """`<credential_id> <network_id>`."""
     credential_id, network_id = text.split(b" ")
     return UUID(credential_id.decode()), int(network_id)

@@ -13,7 +13,7 @@ from api.keys.limits import scripts
 from api.keys.limits.scripts import Script
 from api.keys.limits.state import AWAY, OPEN, REPORTED, Participant
 from api.keys.limits.verdicts import AskPostgres, Barred, GoodKey, KeyLease, Verdict
-from api.keys.restrictions import Call
+from api.keys.restrictions import KeyUse
 from api.keys.valkey import ValkeyClient, packed
 from shared import lifecycle
 
@@ -23,7 +23,7 @@ BEAT_EVERY_S = 0.25
 """The interval of heartbeats."""
 
 _BEAT_AGAIN_S = 0.05, 0.5  # while requests wait, and after that
-_ANY = Call()  # of a key without restrictions
+_ANY = KeyUse()  # of a key without restrictions
 
 
 class SharedLimits:
@@ -45,7 +45,7 @@ class SharedLimits:
         return self.participant.state is AWAY
 
     async def take(
-        self, key_hash: bytes, lease: KeyLease | None = None, call: Call = _ANY
+        self, key_hash: bytes, lease: KeyLease | None = None, use: KeyUse = _ANY
     ) -> Verdict | Barred | AskPostgres:
         """Count one request, unless a restriction bars it.
 
@@ -57,12 +57,12 @@ class SharedLimits:
             while True:
                 all_reported = process.state is OPEN or await self._all_reported()
                 if not all_reported:
-                    held = process.take_held(lease, call, time.monotonic())
+                    held = process.take_held(lease, use, time.monotonic())
                     if held is not None:
                         return held
                 life = process.life
                 try:
-                    answer = await self._run(scripts.TAKE, scripts.take(key_hash, life, lease, call))
+                    answer = await self._run(scripts.TAKE, scripts.take(key_hash, life, lease, use))
                 finally:
                     if not all_reported and lease is not None:
                         process.counted(lease)
@@ -77,11 +77,11 @@ class SharedLimits:
             process.failed()
             raise
 
-    def take_alone(self, good: GoodKey, call: Call = _ANY) -> Verdict | Barred:
+    def take_alone(self, good: GoodKey, use: KeyUse = _ANY) -> Verdict | Barred:
         """Count one request while Valkey is unreachable, against this process' shares of the limit and remaining
         quota.
         """
-        barred = good.restrictions.bars(call)
+        barred = good.restrictions.bars(use)
         if barred is not None:
             return Barred(barred)
         return self.participant.own.take(good, self.participant.processes, time.monotonic())
@@ -133,13 +133,13 @@ class SharedLimits:
         answer = await self._run(scripts.BEAT, scripts.beat(self.participant))
         self.participant.heard(time.monotonic(), *answer)
 
-    async def _run(self, script: Script, call: bytes) -> Any:
-        """The reply to a packed call of a script."""
+    async def _run(self, script: Script, command: bytes) -> Any:
+        """The reply to a packed command that runs a script."""
         try:
-            return await self._valkey.ask(call)
+            return await self._valkey.ask(command)
         except NoScriptError:
             await self._revive(script)
-        return await self._valkey.ask(call)
+        return await self._valkey.ask(command)
 
     async def _revive(self, missed: Script) -> None:
         """Begin a new life of Valkey's data.

@@ -15,7 +15,7 @@ import msgspec
 
 from api.keys.limits.local import LocalLimits, share
 from api.keys.limits.verdicts import MINUTE_S, AskPostgres, Barred, KeyLease, Verdict
-from api.keys.restrictions import Call
+from api.keys.restrictions import KeyUse
 
 HOLD_S = 2.0
 """How long requests wait for other processes to report admissions before each process grants only its share."""
@@ -142,7 +142,7 @@ class Participant:
             self._held_since = now_s
         return max(self._held_since + HOLD_S - now_s, 0)
 
-    def take_held(self, lease: KeyLease | None, call: Call, now_s: float) -> Verdict | Barred | AskPostgres | None:
+    def take_held(self, lease: KeyLease | None, use: KeyUse, now_s: float) -> Verdict | Barred | AskPostgres | None:
         """The outcome of a request that has waited in vain; None if it is in this process' share, so Valkey counts it.
 
         Once Valkey has, call `counted`. A process that has not reported may have used the whole limit, hence a refusal
@@ -151,7 +151,7 @@ class Participant:
         if lease is None:
             return AskPostgres(0, self.life)
         key = lease.key
-        if (barred := key.restrictions.bars(call)) is not None:
+        if (barred := key.restrictions.bars(use)) is not None:
             return Barred(barred)
         own = self.own.count(key.credential_id, now_s) + self._asked[key.credential_id]
         if self.life and own < share(key.limit, self.processes):

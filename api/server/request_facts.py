@@ -12,7 +12,7 @@ from api.route import Route
 from shared import log as logs
 
 
-class Trail(msgspec.Struct):
+class RequestFacts(msgspec.Struct):
     """A request, from the arrival of its head on."""
 
     started_s: float  # on the performance counter
@@ -21,23 +21,23 @@ class Trail(msgspec.Struct):
     request_id: str
     traceparent: str | None
     route: Route | None = None
-    authenticated: caller.AuthenticatedRequest | caller.AdminKey | None = None
+    authenticated: caller.ApiCaller | caller.AdminKey | None = None
     ignored: Sequence[str] = ()  # parameters and body fields
 
     @classmethod
-    def of(cls, request: web.BaseRequest) -> "Trail":
+    def of(cls, request: web.BaseRequest) -> "RequestFacts":
         """The beginning of a request. From now on, every line that this task logs has its id."""
         headers = request.headers
-        trail = cls(
+        facts = cls(
             time.perf_counter(),
             request.method,
             request.remote,
             request_id.assign(headers.get("X-Request-Id")),
             request_id.trace_of(headers.get("traceparent")),
         )
-        logs.request_id.set(trail.request_id)
-        request_id.traceparent.set(trail.traceparent)
-        return trail
+        logs.request_id.set(facts.request_id)
+        request_id.traceparent.set(facts.traceparent)
+        return facts
 
     @property
     def whose(self) -> Hashable:
