@@ -5,7 +5,7 @@
 
 PYTHON_IN_VENV := .venv/bin/python
 
-.PHONY: demo test check format setup lock clean
+.PHONY: demo test check format generated setup lock clean
 
 demo: setup
 	@$(PYTHON_IN_VENV) -m devnet.demo
@@ -24,6 +24,11 @@ check: setup
 format: setup
 	@$(PYTHON_IN_VENV) -m ruff check --fix .
 	@$(PYTHON_IN_VENV) -m ruff format .
+
+# Run it after a change of routes, answers, parameters, refusals or their descriptions.
+generated: setup
+	@$(PYTHON_IN_VENV) -m tests.api.asking > /dev/null
+	@$(PYTHON_IN_VENV) -m clients.generate
 
 setup:
 	@scripts/setup.sh

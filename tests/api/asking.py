@@ -24,6 +24,7 @@ from api import worker
 from api.http import bodies, turns
 from api.keys.restrictions import SCOPES
 from api.route import JSON
+from api.routes import ROUTES
 from api.server import body as request_body
 from api.server import deadlines
 from api.usage import durations
@@ -337,46 +338,36 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
 
 
 def _questions(about: Subjects) -> Iterable[tuple[str, str]]:
-    """Operations and paths that are answered."""
-    return (
-        ("list_transactions", f"/v1/tx/address/{about.address}?limit=1&order=asc"),
-        ("list_transaction_history", f"/v1/tx/history/{about.address}?limit=1&order=asc"),
-        ("get_transaction", f"/v1/tx/hash/{about.tx_hash}"),
-        ("get_script", f"/v1/scripts/{_POLICY}"),
-        ("get_datum", f"/v1/datums/{_DATUM}"),
-        ("get_asset", f"/v1/assets/{_NFT}"),
-        ("list_policy_assets", f"/v1/assets/policy/{_POLICY}?limit=2"),
-        ("list_policy_holders", f"/v1/assets/policy/{_POLICY}/holders?limit=2"),
-        ("list_asset_holders", f"/v1/assets/{_NFT}/holders?limit=2"),
-        ("list_asset_transactions", f"/v1/assets/{_NFT}/transactions?limit=2"),
-        ("list_asset_mints", f"/v1/assets/{_NFT}/mints?limit=2"),
-        ("list_policy_account_holders", f"/v1/assets/policy/{_POLICY}/holders/accounts?limit=2"),
-        ("list_asset_account_holders", f"/v1/assets/{_NFT}/holders/accounts?limit=2"),
-        ("export_asset_holders", f"/v1/assets/{_NFT}/holders.csv"),
-        ("export_asset_account_holders", f"/v1/assets/{_NFT}/holders/accounts.csv"),
-        ("export_policy_holders", f"/v1/assets/policy/{_POLICY}/holders.csv"),
-        ("export_policy_account_holders", f"/v1/assets/policy/{_POLICY}/holders/accounts.csv"),
-        ("get_address", f"/v1/addresses/{about.address}"),
-        ("list_address_utxos", f"/v1/addresses/{about.address}/utxos?limit=2"),
-        ("list_address_assets", f"/v1/addresses/{about.address}/assets?limit=2"),
-        ("get_account", f"/v1/accounts/{about.stake_address}"),
-        ("list_account_addresses", f"/v1/accounts/{about.stake_address}/addresses?limit=2"),
-        ("list_account_utxos", f"/v1/accounts/{about.stake_address}/utxos?limit=2"),
-        ("list_account_assets", f"/v1/accounts/{about.stake_address}/assets?limit=2"),
-        ("list_account_transaction_history", f"/v1/accounts/{about.stake_address}/transactions?limit=1&order=asc"),
-        ("list_account_transactions", f"/v1/accounts/{about.stake_address}/transactions/detailed?limit=1&order=asc"),
-        ("list_account_delegations", f"/v1/accounts/{about.stake_address}/delegations?limit=2"),
-        ("list_account_withdrawals", f"/v1/accounts/{about.stake_address}/withdrawals?limit=2"),
-        ("get_utxo", f"/v1/utxos/{about.tx_hash}/0"),
-        ("get_pool", f"/v1/pools/{about.pool_id}"),
-        ("list_pool_delegators", f"/v1/pools/{about.pool_id}/delegators/list?limit=2"),
-        ("get_block", "/v1/blocks/latest"),
-        ("list_block_transactions", "/v1/blocks/latest/transactions?limit=2"),
-        ("get_epoch", "/v1/epochs/latest"),
-        ("get_epoch_parameters", "/v1/epochs/latest/parameters"),
-        ("get_network", "/v1/network"),
-        ("get_genesis", "/v1/genesis"),
-    )
+    """Operations and paths that are answered: each chain route with a GET, about the same subjects."""
+    values = {
+        **msgspec.structs.asdict(about),
+        "hash": about.tx_hash,
+        "poolId": about.pool_id,
+        "index": "0",
+        "scriptHash": _POLICY,
+        "policyId": _POLICY,
+        "datumHash": _DATUM,
+        "asset": _NFT,
+        "block": "latest",
+        "epoch": "latest",
+    }
+    for route in ROUTES:
+        if route.method == "GET" and route.scope not in ("", "submit"):
+            is_list = any(field.name == "limit" for field in route.fields)
+            path = route.path.format_map(values)
+            yield route.operation, f"{path}?{_QUERIES.get(route.operation, 'limit=2')}" if is_list else path
+
+
+# The newest transactions of the address have long answers.
+_QUERIES = dict.fromkeys(
+    (
+        "list_transactions",
+        "list_transaction_history",
+        "list_account_transactions",
+        "list_account_transaction_history",
+    ),
+    "limit=1&order=asc",
+)
 
 
 def _refused_questions(about: Subjects) -> Iterable[tuple[str, str, str]]:
@@ -572,6 +563,7 @@ _CHANGING: Json = {
     "tip_age_s": 12,
     "node_tip_age_s": 12,
     "version": "1.0.0",
+    "schema_version": 11,
     "indexer_version": "1.0.0",
 }
 _MAX_NUMBERS = 5  # in a list that is not shortened
@@ -632,7 +624,7 @@ def _is_of_the_run(time: str) -> bool:
 async def _record() -> None:
     with tempfile.TemporaryDirectory(prefix="ledgerline-examples-") as folder:
         Path(folder).chmod(0o755)  # the account that runs the servers for root must reach them
-        environment = {"DATA_DIR": folder, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
+        environment = {"DATA_DIR": folder, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY, "ACCESS_LOG": "off"}
         async with servers.running(settings.read(environment)) as running:
             db = await asyncpg.connect(running.database_url)
             await schema.migrate(db)

@@ -12,7 +12,7 @@ from api.routes import ROUTES
 from tests.api.asking import FILE, ask_all
 
 Json = dict[str, Any]
-RECORD_AGAIN = "add the question to tests/api/asking.py, then: python -m tests.api.asking"
+RECORD_AGAIN = "run make generated; tests/api/asking.py requests each answer and error"
 OUTSIDE_OF_OPERATIONS = {"method_not_allowed"}
 
 

@@ -22,7 +22,7 @@ LARGE = 2**63 - 1
 def test_the_generated_files_follow_from_their_sources_and_are_marked_as_generated() -> None:
     marked = (generate.CHECKOUT / ".gitattributes").read_text().splitlines()
     for path, text in generate.files().items():
-        assert path.read_text() == text, f"{path.name}: run python -m clients.generate"
+        assert path.read_text() == text, f"{path.name}: run make generated"
         assert f"{path.relative_to(generate.CHECKOUT)} linguist-generated" in marked
 
 
