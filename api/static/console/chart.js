@@ -1,7 +1,7 @@
 // Charts of usage: stacked bars of requests with the limit drawn in, and lines of response times.
-import { Component, createRef } from "./preact.mjs";
-import uPlot from "./uPlot.esm.js";
+import { Component } from "./preact.mjs";
 import { html } from "./parts.js";
+import { Plot, axis, bars, colour } from "./plot.js";
 import { number } from "./words.js";
 
 const HEIGHT = 220;
@@ -10,34 +10,10 @@ const FAR_ABOVE = 8; // a limit this many times the tallest bar would flatten th
 const X_AXIS = { grid: { show: false }, size: 26, gap: 8 };
 const Y_AXIS = { size: 64, space: 44 };
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
 // `names` label the places on the x axis, `series` are {name, token, values}; the first of stacked ones is the lowest.
 // `limit` has a value for each place, or is null. `show` formats a value.
 export class Chart extends Component {
   state = { at: null, scaled: false };
-  box = createRef();
-
-  componentDidMount() {
-    this.scheme = window.matchMedia("(prefers-color-scheme: dark)");
-    this.scheme.addEventListener("change", this.draw);
-    this.resized = new ResizeObserver(() => {
-      const width = this.box.current.clientWidth;
-      if (width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
-    });
-    this.draw();
-    this.resized.observe(this.box.current);
-  }
-
-  componentDidUpdate(before, state) {
-    if (before.series !== this.props.series || before.limit !== this.props.limit || state.scaled !== this.state.scaled) this.draw();
-  }
-
-  componentWillUnmount() {
-    this.scheme.removeEventListener("change", this.draw);
-    this.resized.disconnect();
-    this.plot.destroy();
-  }
 
   // Whether the limit lies so far above the bars that it is drawn only on request.
   isFar() {
@@ -49,29 +25,24 @@ export class Chart extends Component {
     return this.props.names.map((_, place) => this.props.series.reduce((sum, { values }) => sum + (values[place] ?? 0), 0));
   }
 
-  draw = () => {
-    this.plot?.destroy();
+  plotted = () => {
     const { names, series, stacked, limit, show = number } = this.props;
     const shownLimit = limit && (this.state.scaled || !this.isFar()) ? limit : null;
     const heights = stacked ? this.sums() : series.flatMap(({ values }) => values.map((value) => value ?? 0));
     const most = Math.max(...heights, ...(shownLimit ?? []));
-    const axis = { stroke: colour("--muted"), ticks: { show: false }, font: "12px system-ui" };
-    const options = {
-      width: this.box.current.clientWidth,
-      height: HEIGHT,
+    const values = stacked ? sumsFromTop(series) : series.map((each) => each.values);
+    return {
+      data: [names.map((_, place) => place), ...values],
       padding: [12, 20, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: !stacked } },
-      legend: { show: false },
       scales: { x: { time: false, range: [-0.5, names.length - 0.5] }, y: { range: [0, Math.max(most * 1.06, stacked ? 4 : 0.1)] } },
       axes: [
-        { ...axis, ...X_AXIS, splits: (plot) => places(names.length, plot.width), values: (_, at) => at.map((place) => names[place] ?? "") },
-        { ...axis, ...Y_AXIS, grid: { stroke: colour("--line"), width: 1 }, values: (_, at) => at.map(show), ...(stacked && { incrs: wholeSteps() }) },
+        { ...axis(), ...X_AXIS, splits: (plot) => places(names.length, plot.width), values: (_, at) => at.map((place) => names[place] ?? "") },
+        { ...axis(), ...Y_AXIS, grid: { stroke: colour("line"), width: 1 }, values: (_, at) => at.map(show), ...(stacked && { incrs: wholeSteps() }) },
       ],
-      series: [{}, ...(stacked ? bars(series) : lines(series))],
+      series: [{}, ...(stacked ? columns(series) : lines(series))],
       hooks: { setCursor: [({ cursor }) => this.pointed(cursor.idx)], draw: shownLimit ? [(plot) => drawLimit(plot, shownLimit)] : [] },
     };
-    const values = stacked ? sumsFromTop(series) : series.map((each) => each.values);
-    this.plot = new uPlot(options, [names.map((_, place) => place), ...values], this.box.current);
   };
 
   pointed(place) {
@@ -89,7 +60,7 @@ export class Chart extends Component {
         ${series.map(({ name, token, values }) => html`<span><i class=${`swatch ${token}`}></i>${name} <b>${shown(values)}</b></span>`)}
         ${limit && html`<span><i class="swatch limit"></i>${limitName} <b>${at !== null && number(limit[at])}</b></span>`}
       </figcaption>
-      <div role="img" aria-label=${label} class="plot" ref=${this.box}></div>
+      <${Plot} label=${label} height=${HEIGHT} plotted=${this.plotted} of=${[series, limit, scaled]} />
       ${this.isFar() &&
       html`<label class="small">
         <input type="checkbox" role="switch" checked=${scaled} onChange=${() => this.setState({ scaled: !scaled })} />Extend the scale to the limit, ${number(Math.max(...limit))}
@@ -118,10 +89,10 @@ function FiguresTable({ label, titles, series, limit, limitName, show }) {
   </table>`;
 }
 
-// Bars are drawn over one another, the tallest first: the height of each includes the bars below it.
-const bars = (series) =>
+// Columns are drawn over one another, the tallest first: the height of each includes the columns below it.
+const columns = (series) =>
   series
-    .map(({ token }) => ({ fill: colour(`--${token}`), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.72, 44], radius: 0.12 }) }))
+    .map(({ token }) => ({ fill: colour(token), width: 0, points: { show: false }, paths: bars({ size: [0.72, 44], radius: 0.12 }) }))
     .reverse();
 
 function sumsFromTop(series) {
@@ -131,7 +102,7 @@ function sumsFromTop(series) {
 
 const lines = (series) =>
   series.map(({ token }) => {
-    const stroke = colour(`--${token}`);
+    const stroke = colour(token);
     return { stroke, width: 2, spanGaps: true, points: { show: true, size: 5, fill: stroke } };
   });
 
@@ -146,7 +117,7 @@ function places(count, width) {
 function drawLimit(plot, limit) {
   const { ctx } = plot;
   ctx.save();
-  ctx.strokeStyle = colour("--limit");
+  ctx.strokeStyle = colour("limit");
   ctx.lineWidth = 2 * devicePixelRatio;
   ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
   ctx.beginPath();

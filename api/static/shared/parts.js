@@ -18,15 +18,17 @@ export function Time({ at, none = "never" }) {
   return html`<time datetime=${at} title=${utc(at)}>${local(at)}</time>`;
 }
 
-export function Ago({ at, none = "never" }) {
+// `words` say how long ago it was.
+export function Ago({ at, none = "never", words = at && distance(at) }) {
   if (!at) return html`<span class="muted">${none}</span>`;
-  return html`<time datetime=${at} title=${`${local(at)}, ${utc(at)}`}>${distance(at)}</time>`;
+  return html`<time datetime=${at} title=${`${local(at)}, ${utc(at)}`}>${words}</time>`;
 }
 
 const KINDS = { active: "good", suspended: "bad", pending: "busy", expired: "busy", revoked: "off", bootstrap: "busy" };
 
-export function Badge({ word }) {
-  return html`<span class=${`badge ${KINDS[word] ?? "off"}`}>${word[0].toUpperCase() + word.slice(1)}</span>`;
+// `sign` tells the kinds apart for those who don't see the colours.
+export function Badge({ word, kind = KINDS[word] ?? "off", sign }) {
+  return html`<span class=${`badge ${kind}`}>${sign && html`<span aria-hidden="true">${sign}</span> `}${word[0].toUpperCase() + word.slice(1)}</span>`;
 }
 
 export function Fact({ name, children }) {
@@ -78,11 +80,11 @@ export class Heading extends Component {
 export class Card extends Component {
   id = newId();
 
-  render({ title, actions, children }) {
-    return html`<section class="card" aria-labelledby=${this.id}>
+  render({ tag = "section", title, actions, children }) {
+    return html`<${tag} class="card" aria-labelledby=${this.id}>
       <header class="line"><h2 id=${this.id}>${title}</h2><div class="actions">${actions}</div></header>
       ${children}
-    </section>`;
+    </${tag}>`;
   }
 }
 

@@ -11,6 +11,9 @@ export function milliseconds(value) {
   return `${value.toLocaleString("en", { maximumSignificantDigits: 3 })} ms`;
 }
 
+// How far a work has come, from 0 to 1, rounded down: 100 % means that nothing is left.
+export const progress = (share) => `${(Math.floor(share * 10_000) / 100).toFixed(2)} %`;
+
 // A share of a whole. A tiny share is shown as < 0.01 %, never as 0 %.
 export function percent(part, whole) {
   if (!part || !whole) return "0 %";
@@ -27,6 +30,17 @@ export const local = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle:
 export const utc = (iso) => `${new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" })} UTC`;
 
 const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3_600], ["minute", 60]];
+const SHORT_UNITS = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];
+
+// Seconds in at most two units, on one line.
+export function duration(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const first = SHORT_UNITS.findIndex(([, size]) => whole >= size);
+  if (first < 0) return "0\u00a0s";
+  const [[unit, size], [next, nextSize] = []] = SHORT_UNITS.slice(first);
+  const rest = next ? Math.floor((whole % size) / nextSize) : 0;
+  return [number(Math.floor(whole / size)), unit, ...(rest ? [rest, next] : [])].join("\u00a0");
+}
 
 // How long ago a time was, or how far off it is, in one unit.
 export function distance(iso, now = Date.now()) {

@@ -1,12 +1,13 @@
 // The page at /status: asks /v1/status every few seconds and shows the answer. Ages keep counting between answers.
-import { Fact, html } from "./parts.js";
-import { Component, createRef, render } from "./preact.mjs";
-import uPlot from "./uPlot.esm.js";
-import { counted, number } from "./words.js";
+import { Ago, Badge, Card, Fact, html } from "./parts.js";
+import { Plot, axis, bars, colour } from "./plot.js";
+import { Component, render } from "./preact.mjs";
+import { NETWORKS, counted, duration, number, progress } from "./words.js";
 
 const ASK_EVERY_MS = 3000;
 const ANSWER_WITHIN_MS = 10000;
 const MINUTES = 60;
+const HEIGHT = 110;
 // From these ages on, a lock and a snapshot are told, as in /ready.
 const LONG_LOCK_WAIT_S = 3;
 const OLD_SNAPSHOT_S = 60;
@@ -23,35 +24,12 @@ const STATES = {
   retired: ["Retired", "off"],
 };
 const SIGNS = { good: "✓", busy: "…", bad: "!", off: "–" };
-const NAMES = { mainnet: "Mainnet", preview: "Preview", preprod: "Preprod" };
-
-// Words ---------------------------------------------------------------------------------------------------------------
-
-const percent = (share) => `${(Math.floor(share * 10000) / 100).toFixed(2)} %`;
-
-// Seconds in at most two units, on one line.
-const duration = (seconds) => inUnits(seconds).replaceAll(" ", "\u00a0");
-
-function inUnits(seconds) {
-  const whole = Math.max(0, Math.round(seconds));
-  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
-  const first = units.findIndex(([, size]) => whole >= size);
-  if (first < 0) return "0 s";
-  const [unit, size] = units[first];
-  const words = `${number(Math.floor(whole / size))} ${unit}`;
-  if (first + 1 === units.length) return words;
-  const [next, nextSize] = units[first + 1];
-  const rest = Math.floor((whole % size) / nextSize);
-  return rest ? `${words} ${rest} ${next}` : words;
-}
-
-const clock = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" });
 
 // Parts ---------------------------------------------------------------------------------------------------------------
 
 // A time: `ageS` is its age in seconds when the answer arrived, and `passed` are the seconds since then.
 function Moment({ at, ageS, passed }) {
-  return html`<time datetime=${at} title=${`${clock(at)} UTC`}>${duration(ageS + passed)} ago</time>`;
+  return html`<${Ago} at=${at} words=${`${duration(ageS + passed)} ago`} />`;
 }
 
 // How far the index is behind the node, and whether it waits for a lock instead of following.
@@ -62,63 +40,18 @@ function Behind({ network }) {
 }
 
 // The blocks of the last hour, per minute.
-class Chart extends Component {
-  box = createRef();
-
-  shouldComponentUpdate(next) {
-    return next.blocks !== this.props.blocks || next.label !== this.props.label;
-  }
-
-  componentDidMount() {
-    this.scheme = window.matchMedia("(prefers-color-scheme: dark)");
-    this.again = () => this.draw();
-    this.scheme.addEventListener("change", this.again);
-    this.resized = new ResizeObserver(() => {
-      if (this.plot && this.box.current.clientWidth !== this.plot.width) this.plot.setSize(this.size());
-    });
-    this.resized.observe(this.box.current);
-    this.draw();
-  }
-
-  componentDidUpdate() {
-    this.plot.setData(this.data());
-  }
-
-  componentWillUnmount() {
-    this.scheme.removeEventListener("change", this.again);
-    this.resized.disconnect();
-    this.plot.destroy();
-  }
-
-  data() {
-    return [this.props.blocks.map((_, index) => index - MINUTES), this.props.blocks];
-  }
-
-  size() {
-    return { width: this.box.current.clientWidth, height: 110 };
-  }
-
-  draw() {
-    this.plot?.destroy();
-    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const axis = { stroke: colour("--muted"), grid: { show: false }, ticks: { show: false }, font: "12px system-ui" };
-    const options = {
-      ...this.size(),
-      cursor: { show: false },
-      legend: { show: false },
-      scales: { x: { time: false, range: [-MINUTES - 0.5, -0.5] }, y: { range: (_, __, most) => [0, Math.max(most, 4)] } },
-      axes: [
-        { ...axis, size: 28, gap: 10, splits: () => [-60, -45, -30, -15, -1], values: (_, at) => at.map((m) => (m === -1 ? "now" : `${m} min`)) },
-        { ...axis, size: 32, incrs: [1, 2, 5, 10, 50, 100, 500] },
-      ],
-      series: [{}, { fill: colour("--ok"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.8, 20] }) }],
-    };
-    this.plot = new uPlot(options, this.data(), this.box.current);
-  }
-
-  render({ label }) {
-    return html`<div class="chart" role="img" aria-label=${label} ref=${this.box}></div>`;
-  }
+function Chart({ blocks, label }) {
+  const plotted = () => ({
+    data: [blocks.map((_, index) => index - MINUTES), blocks],
+    cursor: { show: false },
+    scales: { x: { time: false, range: [-MINUTES - 0.5, -0.5] }, y: { range: (_, __, most) => [0, Math.max(most, 4)] } },
+    axes: [
+      { ...axis(), grid: { show: false }, size: 28, gap: 10, splits: () => [-60, -45, -30, -15, -1], values: (_, at) => at.map((m) => (m === -1 ? "now" : `${m} min`)) },
+      { ...axis(), grid: { show: false }, size: 32, incrs: [1, 2, 5, 10, 50, 100, 500] },
+    ],
+    series: [{}, { fill: colour("ok"), width: 0, points: { show: false }, paths: bars({ size: [0.8, 20] }) }],
+  });
+  return html`<${Plot} label=${label} height=${HEIGHT} plotted=${plotted} of=${[blocks.join()]} />`;
 }
 
 function Sync({ network, name }) {
@@ -128,7 +61,7 @@ function Sync({ network, name }) {
   const left = network.sync_left_s === null ? "time left unknown" : `about ${duration(network.sync_left_s)} left`;
   return html`<div class="sync">
     <progress value=${share} max="1" aria-label=${`Sync of ${name}`}></progress>
-    <p>${percent(share)}, ${left}</p>
+    <p>${progress(share)}, ${left}</p>
   </div>`;
 }
 
@@ -183,21 +116,16 @@ function Index({ network, name, passed, at }) {
 }
 
 function Network({ network, passed, at }) {
-  const name = NAMES[network.network];
-  const [words, kind] = STATES[network.state];
-  return html`<article class="card" aria-labelledby=${network.network}>
-    <div class="line heading">
-      <h2 id=${network.network}>${name}</h2>
-      <div class="actions"><span class=${`badge ${kind}`}><span aria-hidden="true">${SIGNS[kind]}</span> ${words}</span></div>
-    </div>
+  const name = NETWORKS[network.network_id];
+  const [word, kind] = STATES[network.state];
+  return html`<${Card} tag="article" title=${name} actions=${html`<${Badge} word=${word} kind=${kind} sign=${SIGNS[kind]} />`}>
     <${Sync} network=${network} name=${name} />
     ${network.block_no === null ? html`<p>Nothing is indexed yet.</p>` : html`<${Index} network=${network} name=${name} passed=${passed} at=${at} />`}
-  </article>`;
+  </${Card}>`;
 }
 
 function Usage({ usage }) {
-  return html`<section class="card" aria-labelledby="usage">
-    <h2 id="usage">Usage</h2>
+  return html`<${Card} title="Usage">
     <dl class="facts">
       <${Fact} name="Queue">${usage.queued === null ? html`<strong class="bad">not available, usage waits on disk</strong>` : counted(usage.queued, "batch", "batches")}</${Fact}>
       <${Fact} name="Lag">${usage.lag_s === null ? "unknown" : duration(usage.lag_s)}</${Fact}>
@@ -205,7 +133,7 @@ function Usage({ usage }) {
         a session has held a snapshot for ${duration(usage.oldest_snapshot_s)}, which slows it down; all requests are counted
       </${Fact}>`}
     </dl>
-  </section>`;
+  </${Card}>`;
 }
 
 // A summary of all networks; screen readers read it out when it changes.
@@ -213,10 +141,10 @@ function summary(status) {
   const served = status.networks.filter((network) => network.state !== "retired");
   if (!served.length) return "No network is indexed yet.";
   const good = served.filter((network) => network.state === "in_step");
-  if (good.length === served.length) return served.length === 1 ? `${NAMES[served[0].network]} is in step.` : "All networks are in step.";
+  if (good.length === served.length) return served.length === 1 ? `${NETWORKS[served[0].network_id]} is in step.` : "All networks are in step.";
   return served
     .filter((network) => network.state !== "in_step")
-    .map((network) => `${NAMES[network.network]}: ${STATES[network.state][0].toLowerCase()}.`)
+    .map((network) => `${NETWORKS[network.network_id]}: ${STATES[network.state][0].toLowerCase()}.`)
     .join(" ");
 }
 
@@ -266,7 +194,7 @@ class Page extends Component {
         </div>
         ${fault && status && html`<p class="bad"><strong>The figures below are ${duration(passed)} old.</strong></p>`}
         ${status && html`
-          <div class="networks">
+          <div class="columns">
             ${status.networks.map((network) => html`<${Network} key=${network.network} network=${network} passed=${passed} at=${status.at} />`)}
           </div>
           <${Usage} usage=${status.usage} />`}
