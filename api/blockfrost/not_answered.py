@@ -1,13 +1,14 @@
 """The paths of Blockfrost that are not answered, and why. docs/blockfrost.md lists them."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 from api.ask import KeyAsk
 from api.blockfrost import refusals
 from api.blockfrost.shape import ROOT
 from api.parameters import Question, Text
-from api.route import Route, get
+from api.route import Route, get, post
 
 _MAX_PART_LENGTH = 200
 _Part = Annotated[str, Text(_MAX_PART_LENGTH)]
@@ -24,77 +25,98 @@ class Anything(Question, frozen=True, kw_only=True):
 _CBOR = "only the CBOR of transactions submitted here is kept: see /txs/{hash}/cbor"
 _WITNESSES = "redeemers and required signers are not kept"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
+_MIRS = "certificates that move instantaneous rewards are not kept"
 _SUMS = "totals received and sent are not kept"
 _ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
+_LABELS = "metadata is not indexed by label"
 _MEMPOOL = "the mempool of the node is not shown"
 _EPOCH = "epochs have no list of their blocks or stakes"
+_BY_SLOT = "blocks are found by hash or number"
+_METRICS = "see GET /v1/key for a key's own use"
+_IPFS = "this service has no storage for files"
+_NUTLINK = "oracles of Nutlink are not indexed"
+_COMMITTEE, _DREP = "/governance/committee", "/governance/dreps/{drep_id}"
+_BY_ID, _BY_TX = "/governance/proposals/{gov_action_id}", "/governance/proposals/{tx_hash}/{cert_index}"
+_OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 
 REASONS = {
     "/network/eras": "era summaries are not kept",
-    "/blocks/slot/{a}": "blocks are found by hash or number",
-    "/blocks/epoch/{a}/slot/{b}": "blocks are found by hash or number",
-    "/blocks/{a}/addresses": "blocks have no list of their addresses",
-    "/blocks/{a}/txs/cbor": _CBOR,
-    "/epochs/{a}/next": _EPOCH,
-    "/epochs/{a}/previous": _EPOCH,
-    "/epochs/{a}/blocks": _EPOCH,
-    "/epochs/{a}/blocks/{b}": _EPOCH,
-    "/epochs/{a}/stakes": _EPOCH,
-    "/epochs/{a}/stakes/{b}": _EPOCH,
-    "/txs/{a}/mirs": "certificates that move instantaneous rewards are not kept",
-    "/txs/{a}/redeemers": _WITNESSES,
-    "/txs/{a}/required_signers": _WITNESSES,
-    "/addresses/{a}/extended": "it would require the metadata of every asset: see /assets/{asset}",
-    "/addresses/{a}/total": _SUMS,
-    "/accounts/{a}/rewards": _REWARDS,
-    "/accounts/{a}/history": _REWARDS,
-    "/accounts/{a}/registrations": "registrations are not listed separately: see /txs/{hash}/stakes",
-    "/accounts/{a}/mirs": "certificates that move instantaneous rewards are not kept",
-    "/accounts/{a}/addresses/total": _SUMS,
-    "/accounts/{a}/transactions": "the list of an account does not name addresses: see GET /v1/accounts",
+    "/blocks/latest/txs/cbor": _CBOR,
+    "/blocks/{hash_or_number}/txs/cbor": _CBOR,
+    "/blocks/{hash_or_number}/addresses": "blocks have no list of their addresses",
+    "/blocks/slot/{slot_number}": _BY_SLOT,
+    "/blocks/epoch/{epoch_number}/slot/{slot_number}": _BY_SLOT,
+    "/epochs/{number}/next": _EPOCH,
+    "/epochs/{number}/previous": _EPOCH,
+    "/epochs/{number}/blocks": _EPOCH,
+    "/epochs/{number}/blocks/{pool_id}": _EPOCH,
+    "/epochs/{number}/stakes": _EPOCH,
+    "/epochs/{number}/stakes/{pool_id}": _EPOCH,
+    "/txs/{hash}/mirs": _MIRS,
+    "/txs/{hash}/redeemers": _WITNESSES,
+    "/txs/{hash}/required_signers": _WITNESSES,
+    "/addresses/{address}/extended": "it would require the metadata of every asset: see /assets/{asset}",
+    "/addresses/{address}/total": _SUMS,
+    "/accounts/{stake_address}/rewards": _REWARDS,
+    "/accounts/{stake_address}/history": _REWARDS,
+    "/accounts/{stake_address}/registrations": "registrations are not listed separately: see /txs/{hash}/stakes",
+    "/accounts/{stake_address}/mirs": _MIRS,
+    "/accounts/{stake_address}/addresses/total": _SUMS,
+    "/accounts/{stake_address}/transactions": "the list of an account does not name addresses: see GET /v1/accounts",
     "/assets": _ALL,
-    "/assets/{a}/utxos": "outputs are listed by address: see /addresses/{address}/utxos/{asset}",
+    "/assets/{asset}/utxos": "outputs are listed by address: see /addresses/{address}/utxos/{asset}",
     "/pools/retired": _ALL,
     "/pools/retiring": _ALL,
-    "/pools/{a}/history": "rewards and stake of past epochs are not kept for each pool",
-    "/pools/{a}/blocks": "pools have no list of their blocks",
-    "/pools/{a}/updates": "pools have no list of their certificates",
-    "/pools/{a}/votes": _GOVERNANCE,
+    "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
+    "/pools/{pool_id}/blocks": "pools have no list of their blocks",
+    "/pools/{pool_id}/updates": "pools have no list of their certificates",
+    "/pools/{pool_id}/votes": _GOVERNANCE,
     "/scripts": _ALL,
-    "/scripts/{a}/redeemers": _WITNESSES,
-    "/scripts/{a}/utxos": "outputs are listed by address: see /addresses/{address}/utxos",
-    "/metadata/txs/labels": "metadata is not indexed by label",
-    "/metadata/txs/labels/{a}": "metadata is not indexed by label",
-    "/metadata/txs/labels/{a}/cbor": "metadata is not indexed by label",
+    "/scripts/{script_hash}/redeemers": _WITNESSES,
+    "/scripts/{script_hash}/utxos": "outputs are listed by address: see /addresses/{address}/utxos",
+    "/metadata/txs/labels": _LABELS,
+    "/metadata/txs/labels/{label}": _LABELS,
+    "/metadata/txs/labels/{label}/cbor": _LABELS,
     "/mempool": _MEMPOOL,
-    "/mempool/{a}": _MEMPOOL,
-    "/mempool/addresses/{a}": _MEMPOOL,
-    "/governance/dreps": _GOVERNANCE,
-    "/governance/dreps/{a}": _GOVERNANCE,
-    "/governance/dreps/{a}/{b}": _GOVERNANCE,
+    "/mempool/{hash}": _MEMPOOL,
+    "/mempool/addresses/{address}": _MEMPOOL,
+    "/metrics": _METRICS,
+    "/metrics/endpoints": _METRICS,
+    "/utils/addresses/xpub/{xpub}/{role}/{index}": "derive addresses in the wallet",
+    **dict.fromkeys((_COMMITTEE, f"{_COMMITTEE}/votes", f"{_COMMITTEE}/{{cc_id}}/votes"), _GOVERNANCE),
+    **dict.fromkeys(("/governance/dreps", _DREP), _GOVERNANCE),
+    **{f"{_DREP}/{part}": _GOVERNANCE for part in ("delegators", "metadata", "updates", "votes")},
     "/governance/proposals": _GOVERNANCE,
-    "/governance/proposals/{a}": _GOVERNANCE,
-    "/governance/proposals/{a}/{b}": _GOVERNANCE,
-    "/governance/proposals/{a}/{b}/{c}": _GOVERNANCE,
-    "/governance/committee": _GOVERNANCE,
-    "/governance/committee/{a}": _GOVERNANCE,
-    "/governance/committee/{a}/{b}": _GOVERNANCE,
-    "/metrics": "see GET /v1/key for a key's own use",
-    "/metrics/endpoints": "see GET /v1/key for a key's own use",
-    "/utils/addresses/xpub/{a}/{b}/{c}": "derive addresses in the wallet",
+    **{proposal + part: _GOVERNANCE for proposal in (_BY_ID, _BY_TX) for part in _OF_A_PROPOSAL},
+    **{f"/nutlink/{{address}}{part}": _NUTLINK for part in ("", "/tickers", "/tickers/{ticker}")},
+    "/nutlink/tickers/{ticker}": _NUTLINK,
+    "/ipfs/add": _IPFS,
+    "/ipfs/gateway/{IPFS_path}": _IPFS,
+    "/ipfs/pin/list": _IPFS,
+    **{f"/ipfs/pin/{verb}/{{IPFS_path}}": _IPFS for verb in ("add", "list", "remove")},
 }
+"""Why, by the paths of Blockfrost's document."""
+
+POSTED = frozenset(("/ipfs/add", "/ipfs/pin/add/{IPFS_path}", "/ipfs/pin/remove/{IPFS_path}"))
+"""Those that are sent with POST."""
 
 
 def routes() -> Iterator[Route]:
     """A route for each of these paths, so that the answer gives the reason."""
     for path, reason in REASONS.items():
-        yield _refusing(path, reason)
+        yield _refusing(post if path in POSTED else get, path, reason)
 
 
-def _refusing(path: str, reason: str) -> Route:
+def _refusing(word: Callable[..., Route], path: str, reason: str) -> Route:
     async def refuse(ask: KeyAsk[Anything]) -> None:  # noqa: ARG001 - every handler takes the ask
         """Say why this path is not answered."""
         raise refusals.not_answered(reason)
 
-    return get(ROOT + path, refuse, "", lambda: refusals.not_answered(reason))
+    return word(ROOT + _lettered(path), refuse, "", lambda: refusals.not_answered(reason))
+
+
+def _lettered(path: str) -> str:
+    """A path whose parameters are named a, b and c in turn, as in Anything."""
+    letters = iter("abc")
+    return re.sub(r"\{\w+\}", lambda _: f"{{{next(letters)}}}", path)

@@ -19,8 +19,11 @@ def supply_not_known() -> Refusal:
 
 
 def not_answered(reason: str) -> Refusal:
-    """A path of Blockfrost that the façade does not answer."""
-    return Refusal(404, "not_answered", f"Not answered here: {reason}.")
+    """A path of Blockfrost that the façade does not answer.
+
+    The status is not 404, which Blockfrost's clients take for an address or account that was never used.
+    """
+    return Refusal(501, "not_answered", f"Not answered here: {reason}.")
 
 
 def too_many_assets(most: int) -> Refusal:

@@ -14,7 +14,7 @@ import cbor2
 import pytest
 
 from api.blockfrost import shape
-from api.blockfrost.not_answered import REASONS
+from api.blockfrost.not_answered import POSTED, REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
 from api.chain.pools import show_pool_id
@@ -29,6 +29,7 @@ from tests.api.conftest import IssueKey
 from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
 from tests.api.submitting import grant
+from tests.blockfrost_schemas import DOCUMENT, plain
 from tests.chain.model import bech32_payload
 from tests.chain.written import Written, person, reward_account, tx
 from tests.chain.written import pays as paying
@@ -58,28 +59,27 @@ async def written(database_url: str) -> AsyncIterator[Written]:
     await connection.close()
 
 
-def test_the_page_lists_exactly_the_supported_and_unsupported_paths() -> None:
-    """docs/blockfrost.md has Blockfrost's names for path parameters."""
+def test_the_page_lists_exactly_the_answered_and_the_refused_paths() -> None:
+    """docs/blockfrost.md names parameters as Blockfrost's document does, and says `{number}` for `latest`, too."""
     listed = re.findall(r"^\| (GET|POST) \| `([^`]+)` \| (.+) \|$", PAGE, flags=re.MULTILINE)
-    shown = sorted((method, re.sub(r"\{\w+\}", "{}", path), what) for method, path, what in listed)
-    reasons = {ROOT + path: reason for path, reason in REASONS.items()}
-    expected = [
-        (
-            route.method,
-            re.sub(r"\{\w+\}", "{}", route.path.removeprefix(ROOT)),
-            reasons.get(route.path) or route.scope or "none",
-        )
+    assert {path for _, path, _ in listed} <= DOCUMENT["paths"].keys()
+    refused = [("POST" if path in POSTED else "GET", path, reason) for path, reason in REASONS.items()]
+    assert [each for each in listed if each[1] in REASONS] == refused
+    answered = [
+        (route.method, plain(route.path.removeprefix(ROOT)), route.scope or "none")
         for route in FACADE
-        if route.path != ROOT
+        if route.path != ROOT and route.handler.__module__ != "api.blockfrost.not_answered"
     ]
-    assert shown == sorted(expected)
+    assert [(method, plain(path), scope) for method, path, scope in listed if path not in REASONS] == answered
 
 
-async def test_an_unsupported_path_gives_the_reason(api: Client, key: str) -> None:
+async def test_an_unanswered_path_gives_the_reason_and_is_not_404(api: Client, key: str) -> None:
+    """Blockfrost's clients read 404 as: never used."""
     for path, reason in REASONS.items():
-        method = "POST" if path.startswith("/utils/txs") else "GET"
-        reply = await api.call(method, ROOT + path_of(path), headers={"project_id": key})
-        assert failure(reply) == (404, "Not Found", f"Not answered here: {reason}.")
+        reply = await api.call("POST" if path in POSTED else "GET", ROOT + path_of(path), headers={"project_id": key})
+        assert failure(reply) == (501, "Not Implemented", f"Not answered here: {reason}.")
+    for path in ("/nothing", "/blocks/latest/nothing"):
+        assert failure(await get(api, path, key))[:2] == (404, "Not Found")
 
 
 async def get(api: Client, path: str, key: str, **headers: str) -> Reply:
@@ -437,4 +437,4 @@ async def test_a_route_needs_the_scope_of_its_native_twin(
         if route.scope not in ("", "pools"):
             reply = await api.call(route.method, path_of(route.path), headers={"project_id": key})
             assert failure(reply) == (403, "Forbidden", f"Key does not cover {route.scope}")
-    assert {route.scope for route in KEYED if route.method == "POST"} == set(GRANTED_ONLY)
+    assert {route.scope for route in KEYED if route.method == "POST" and route.scope} == set(GRANTED_ONLY)

@@ -9,13 +9,17 @@ from typing import Any
 import asyncpg
 import pytest
 
+from api.blockfrost.routes import FACADE
 from api.keys.restrictions import SCOPES
+from api.route import Router
 from devnet.parameters import protocol_parameters
+from tests import blockfrost_schemas
 from tests.api import sandboxes
 from tests.api.conftest import IssueKey
 from tests.api.sandboxes import Sandbox
 
 ROOT = "/blockfrost/api/v0"
+ROUTER = Router(FACADE)
 MAX_COMPARED = 25  # objects of each kind that are compared
 
 
@@ -33,6 +37,8 @@ class BothSides:
     async def facade(self, path: str) -> Any:
         reply = await self.api.call("GET", ROOT + path, headers={"project_id": next(self._keys)})
         assert reply.status == 200, (path, reply.body)
+        route, _ = ROUTER.find("GET", ROOT + path.partition("?")[0])
+        blockfrost_schemas.check(route.path.removeprefix(ROOT), reply.body, ["earlier blocks"])
         return reply.body
 
     async def walk(self, path: str, count: int = 3) -> list[Any]:

@@ -15,6 +15,7 @@ import cbor2
 
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
+from tests import blockfrost_schemas
 from tests.chain.answers import as_text, asked, check_sorted, orders, stake_of
 from tests.chain.compared import same
 from tests.chain.harness import Caller
@@ -62,8 +63,19 @@ class Facade:
         self.ledger, self.owners = chain.ledger, Owners(chain.ledger)
         self.attachments = Attachments(chain.ledger)
         self.answered: set[str] = set()
+        self.lacking = set(self._lacking())
         self.withdrawn = {account for tx in self.ledger.transactions.values() for account in tx.withdrawals}
         self.index = {tx.tx_hash: at for each in chain.blocks.transactions for at, tx in enumerate(each)}
+
+    def _lacking(self) -> Iterator[str]:
+        """What answers about this chain may lack, by the names of blockfrost_schemas.UNKNOWN."""
+        transactions = self.ledger.transactions.values()
+        if any(source is None for tx in transactions for _, source in tx.inputs):
+            yield "earlier blocks"
+        if any("cbor" not in tx.declared for tx in transactions):
+            yield "transactions as CBOR"
+        if self.ledger.clock.byron_slots:
+            yield "issuers of Byron"
 
     # Questions
 
@@ -76,6 +88,7 @@ class Facade:
         """An answer with status 200, with amounts by unit."""
         status, body = self.caller.get(ROOT + name, **query)
         assert status == 200, (name, query, status, body)
+        blockfrost_schemas.check(path, body, self.lacking)
         self.answered.add(path)
         return by_unit(body)
 
