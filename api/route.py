@@ -131,7 +131,7 @@ def post(path: str, handler: Handler, scope: str, *errors: Refusing, **options: 
 
 
 def admin(
-    method: str, path: str, handler: Handler, access: str, *errors: Refusing, **options: Unpack[Options]
+    access: str, method: str, path: str, handler: Handler, *errors: Refusing, **options: Unpack[Options]
 ) -> Route:
     """Any method, with an admin key that has the permission `access`, or with the bootstrap key."""
     return Route(method, path, handler, access, "", errors, **options)

@@ -72,6 +72,12 @@ _CBOR = "application/cbor"
 _csv = partial(get, media_types=exports.MEDIA_TYPES)
 _bulk = partial(post, headers=(REQUESTS_COUNTED,))
 _html = partial(anyone, media_types=("text/html",))
+_users, _credentials = partial(admin, "manage_users"), partial(admin, "manage_credentials")
+_usage, _audit, _bootstrap = (
+    partial(admin, "view_usage"),
+    partial(admin, "view_audit_logs"),
+    partial(admin, "bootstrap"),
+)
 
 ROUTES: tuple[Route, ...] = (
     # Transactions ----------------------------------------------------------------------------------------------------
@@ -169,108 +175,79 @@ ROUTES: tuple[Route, ...] = (
     # The API key itself ----------------------------------------------------------------------------------------------
     get("/v1/key", own_key.get_own_key, ""),
     # User accounts ---------------------------------------------------------------------------------------------------
-    admin(
+    _users(
         "POST",
         "/v1/admin/users",
         users.create_user,
-        "manage_users",
         errors.bootstrap_owns_no_users,
         errors.external_id_in_use,
         set_by=_OF_A_USER,
         status=HTTPStatus.CREATED,
     ),
-    admin("GET", "/v1/admin/users", users.list_users, "manage_users"),
-    admin("GET", "/v1/admin/users/{id}", users.get_user, "manage_users", _USER),
-    admin("GET", "/v1/admin/users/by-external-id/{external_id}", users.get_user_by_external_id, "manage_users", _USER),
-    admin(
-        "PATCH",
-        "/v1/admin/users/{id}",
-        users.update_user,
-        "manage_users",
-        *_OWN_USER,
-        errors.external_id_in_use,
-        set_by=_OF_A_USER,
+    _users("GET", "/v1/admin/users", users.list_users),
+    _users("GET", "/v1/admin/users/{id}", users.get_user, _USER),
+    _users("GET", "/v1/admin/users/by-external-id/{external_id}", users.get_user_by_external_id, _USER),
+    _users(
+        "PATCH", "/v1/admin/users/{id}", users.update_user, *_OWN_USER, errors.external_id_in_use, set_by=_OF_A_USER
     ),
-    admin("DELETE", "/v1/admin/users/{id}", users.delete_user, "manage_users", *_OWN_USER),
-    admin("POST", "/v1/admin/users/{id}/suspend", users.suspend_user, "manage_users", *_OWN_USER),
-    admin("POST", "/v1/admin/users/{id}/reactivate", users.reactivate_user, "manage_users", *_OWN_USER),
-    admin("GET", "/v1/admin/users/{id}/usage", usage.get_user_usage, "view_usage", _DATES, _USER),
-    admin("GET", "/v1/admin/users/usage/summary", usage.list_usage_by_user, "view_usage", _DATES),
+    _users("DELETE", "/v1/admin/users/{id}", users.delete_user, *_OWN_USER),
+    _users("POST", "/v1/admin/users/{id}/suspend", users.suspend_user, *_OWN_USER),
+    _users("POST", "/v1/admin/users/{id}/reactivate", users.reactivate_user, *_OWN_USER),
+    _usage("GET", "/v1/admin/users/{id}/usage", usage.get_user_usage, _DATES, _USER),
+    _usage("GET", "/v1/admin/users/usage/summary", usage.list_usage_by_user, _DATES),
     # Credentials -----------------------------------------------------------------------------------------------------
-    admin(
+    _credentials(
         "POST",
         "/v1/admin/credentials",
         credentials.create_credential,
-        "manage_credentials",
         errors.bootstrap_owns_no_credentials,
         errors.expiry_not_in_future,
         _USER,
         set_by=_OF_A_CREDENTIAL,
         status=HTTPStatus.CREATED,
     ),
-    admin("GET", "/v1/admin/credentials", credentials.list_credentials, "manage_credentials"),
-    admin("GET", "/v1/admin/credentials/{id}", credentials.get_credential, "manage_credentials", _CREDENTIAL),
-    admin(
+    _credentials("GET", "/v1/admin/credentials", credentials.list_credentials),
+    _credentials("GET", "/v1/admin/credentials/{id}", credentials.get_credential, _CREDENTIAL),
+    _credentials(
         "PATCH",
         "/v1/admin/credentials/{id}",
         credentials.update_credential,
-        "manage_credentials",
         errors.nothing_to_update,
         _LIVE,
         set_by=_OF_A_CREDENTIAL,
     ),
-    admin("DELETE", "/v1/admin/credentials/{id}", credentials.revoke_credential, "manage_credentials", _LIVE),
-    admin("POST", "/v1/admin/credentials/{id}/rotate", credentials.rotate_credential, "manage_credentials", _LIVE),
-    admin("GET", "/v1/admin/credentials/{id}/limits", limits.get_credential_limits, "manage_credentials", _CREDENTIAL),
-    admin(
+    _credentials("DELETE", "/v1/admin/credentials/{id}", credentials.revoke_credential, _LIVE),
+    _credentials("POST", "/v1/admin/credentials/{id}/rotate", credentials.rotate_credential, _LIVE),
+    _credentials("GET", "/v1/admin/credentials/{id}/limits", limits.get_credential_limits, _CREDENTIAL),
+    _credentials(
         "PUT",
         "/v1/admin/credentials/{id}/limits",
         limits.update_credential_limits,
-        "manage_credentials",
         errors.no_limit_to_change,
         errors.expiry_not_in_future,
         _LIVE,
     ),
-    admin(
-        "GET",
-        "/v1/admin/credentials/{id}/restrictions",
-        limits.get_credential_restrictions,
-        "manage_credentials",
-        _CREDENTIAL,
-    ),
-    admin(
+    _credentials("GET", "/v1/admin/credentials/{id}/restrictions", limits.get_credential_restrictions, _CREDENTIAL),
+    _credentials(
         "PUT",
         "/v1/admin/credentials/{id}/restrictions",
         limits.update_credential_restrictions,
-        "manage_credentials",
         errors.no_restriction_to_change,
         _LIVE,
     ),
     # Usage, audit log, admin keys ------------------------------------------------------------------------------------
-    admin("GET", "/v1/admin/usage", usage.list_usage_by_credential, "view_usage", _DATES),
-    admin("GET", "/v1/admin/usage/{id}", usage.get_credential_usage, "view_usage", _DATES, _CREDENTIAL),
-    admin(
-        "GET",
-        "/v1/admin/usage/{id}/breakdown",
-        breakdown.list_credential_usage_breakdown,
-        "view_usage",
-        _DATES,
-        _CREDENTIAL,
-    ),
-    admin(
-        "GET", "/v1/admin/users/{id}/usage/breakdown", breakdown.list_user_usage_breakdown, "view_usage", _DATES, _USER
-    ),
-    admin(
-        "GET", "/v1/admin/usage/export", breakdown.export_usage, "view_usage", _DATES, media_types=breakdown.MEDIA_TYPES
-    ),
-    admin("GET", "/v1/admin/audit-logs", audit.list_audit_logs, "view_audit_logs", errors.from_after_to),
-    admin("POST", "/v1/admin/admin-keys", admin_keys.create_admin_key, "bootstrap", status=HTTPStatus.CREATED),
-    admin("GET", "/v1/admin/admin-keys", admin_keys.list_admin_keys, "bootstrap"),
-    admin(
+    _usage("GET", "/v1/admin/usage", usage.list_usage_by_credential, _DATES),
+    _usage("GET", "/v1/admin/usage/{id}", usage.get_credential_usage, _DATES, _CREDENTIAL),
+    _usage("GET", "/v1/admin/usage/{id}/breakdown", breakdown.list_credential_usage_breakdown, _DATES, _CREDENTIAL),
+    _usage("GET", "/v1/admin/users/{id}/usage/breakdown", breakdown.list_user_usage_breakdown, _DATES, _USER),
+    _usage("GET", "/v1/admin/usage/export", breakdown.export_usage, _DATES, media_types=breakdown.MEDIA_TYPES),
+    _audit("GET", "/v1/admin/audit-logs", audit.list_audit_logs, errors.from_after_to),
+    _bootstrap("POST", "/v1/admin/admin-keys", admin_keys.create_admin_key, status=HTTPStatus.CREATED),
+    _bootstrap("GET", "/v1/admin/admin-keys", admin_keys.list_admin_keys),
+    _bootstrap(
         "DELETE",
         "/v1/admin/admin-keys/{id}",
         admin_keys.revoke_admin_key,
-        "bootstrap",
         errors.bootstrap_key_not_revocable,
         errors.admin_key_not_found_or_revoked,
     ),
