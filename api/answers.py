@@ -120,12 +120,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
-class Total(msgspec.Struct, frozen=True):
-    """The number of matching rows, on all pages."""
-
-    total: int
-
-
 class Paging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
     """The position of a page in its list."""
 

@@ -40,20 +40,10 @@ _BATCHES_IN_PART = 16  # each further update of a row costs more while an old sn
 _FOLD_EVERY_S = 5.0
 
 
-class _Mark(msgspec.Struct, frozen=True):
-    next_offset: int
-
-
-class Part(msgspec.Struct, frozen=True):
-    """The part of the usage tables that takes a batch."""
-
-    part: int
-
-
 _sql = sql.beside(__file__)
 _begin = _sql.command("begin")
-_move_mark = _sql.query("move_mark", _Mark)
-_part = _sql.query("part", Part)
+_move_mark = _sql.values("move_mark", int)
+_part = _sql.values("part", int)  # the part of the usage tables that takes a batch
 _add = _sql.command("add")
 _add_days = _sql.command("add_days")
 _add_totals = _sql.command("add_totals")
@@ -69,9 +59,8 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
             await _begin.run(db, batch.spool)
         if await _move_mark.one(db, batch.spool, batch.offset, batch.end) is None:
             return False
-        found = await _part.one(db, held_snapshots.OLD_S, _BATCHES_IN_PART)
-        assert found is not None, "an expression is one row"
-        part, credential_ids = found.part, [UUID(hex=each.credential_id) for each in batch.sums]
+        part = await _part.only(db, held_snapshots.OLD_S, _BATCHES_IN_PART)
+        credential_ids = [UUID(hex=each.credential_id) for each in batch.sums]
         columns = (
             credential_ids,
             [each.minute for each in batch.sums],

@@ -1,4 +1,4 @@
-"""Named statements from the `.sql` file beside a module, each bound to the Struct of its rows.
+"""Named statements from the `.sql` file beside a module, each bound to the Struct or the type of its rows.
 
 A module declares them at import: `_sql = sql.beside(__file__)`, then `_sql.query("tip", Tip)` for each.
 
@@ -8,15 +8,17 @@ the program, never input from a caller.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import asyncpg
 import msgspec
 
-Row = TypeVar("Row", bound=msgspec.Struct)
+Row = TypeVar("Row")
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 Connection: TypeAlias = "asyncpg.Connection | asyncpg.pool.PoolConnectionProxy"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -43,27 +45,38 @@ class Command:
 
 
 class Query(Generic[Row]):
-    """A statement whose columns are, in order, the fields of a Struct."""
+    """A statement that returns rows: Structs of its columns in order or, if it has one column, values of a type."""
 
     def __init__(self, name: str, row: type[Row], source: Path, parts: Mapping[str, str]) -> None:
         self.name, self.row, self.source = name, row, source
         self.text = _filled(name, source, parts)
+        self._read: Callable[..., Row] = row if isinstance(row, type) and issubclass(row, msgspec.Struct) else _value
         statements.append(self)
 
     async def all(self, db: Connection, *arguments: object) -> list[Row]:
         """Every row."""
-        return [self.row(*record) for record in await db.fetch(self.text, *arguments)]
+        return list(starmap(self._read, await db.fetch(self.text, *arguments)))
 
     async def parts(self, db: Connection, *arguments: object, rows: int) -> AsyncIterator[list[Row]]:
         """Every row, `rows` at a time, through a cursor. The connection must be in a transaction."""
         cursor = await db.cursor(self.text, *arguments)
         while records := await cursor.fetch(rows):
-            yield [self.row(*record) for record in records]
+            yield list(starmap(self._read, records))
 
     async def one(self, db: Connection, *arguments: object) -> Row | None:
         """The first row, or None."""
         record = await db.fetchrow(self.text, *arguments)
-        return None if record is None else self.row(*record)
+        return None if record is None else self._read(*record)
+
+    async def only(self, db: Connection, *arguments: object) -> Row:
+        """The row of a statement that always has one, such as a count or an insert."""
+        record = await db.fetchrow(self.text, *arguments)
+        assert record is not None, f"{self.name} of {self.source.name} returned no row"
+        return self._read(*record)
+
+
+def _value(value: Any) -> Any:
+    return value
 
 
 class StatementFile:
@@ -76,12 +89,16 @@ class StatementFile:
         """The text `-- name: <name>`, which is a part of a statement; `parts` fill its placeholders."""
         return _filled(name, self._path, parts)
 
-    def query(self, name: str, row: type[Row], /, **parts: str) -> Query[Row]:
+    def query(self, name: str, row: type[StructT], /, **parts: str) -> Query[StructT]:
         """The statement `-- name: <name>`, with the Struct of its rows.
 
         `parts` fill its placeholders. Raises ValueError if one is missing or has no placeholder.
         """
         return Query(name, row, self._path, parts)
+
+    def values(self, name: str, kind: type[Row], /, **parts: str) -> Query[Row]:
+        """The statement `-- name: <name>` with one column, which is never null; `parts` as in `query`."""
+        return Query(name, kind, self._path, parts)
 
     def command(self, name: str, /, **parts: str) -> Command:
         """The statement `-- name: <name>`, which returns no rows; `parts` as in `query`."""

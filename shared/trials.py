@@ -75,13 +75,9 @@ class _Server(msgspec.Struct, frozen=True):
     most_connections: int
 
 
-class _Schema(msgspec.Struct, frozen=True):
-    name: str
-
-
 _sql = sql.beside(__file__)
 _server = _sql.query("server", _Server)
-_schemas_of_others = _sql.query("schemas_of_others", _Schema)
+_schemas_of_others = _sql.values("schemas_of_others", str)
 
 
 def show_settings(settings: Settings) -> None:
@@ -112,8 +108,7 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
     """Try a Postgres: address, version, round trip, clock, rights, schema."""
     trial.facts["address"] = masked(url).strip("'")
     async with _connected(url) as db:
-        server = await _server.one(db)
-        assert server is not None, "it is one row"
+        server = await _server.only(db)
         trial.facts["version"] = server.version
         await trial.round_trip(lambda: db.fetchval("SELECT 1"))
         await trial.clock(lambda: db.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8"))
@@ -132,7 +127,7 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
                 f"role {server.role} may not create schemas: GRANT CREATE ON DATABASE {server.database}"
             )
         if foreign:
-            names = ", ".join(each.name for each in foreign)
+            names = ", ".join(foreign)
             trial.defects.append(f"role {server.role} does not own {names}, so it can't migrate them")
         if schema_version > schema.VERSION:
             trial.defects.append(

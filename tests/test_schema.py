@@ -130,14 +130,15 @@ _PYTHON_TYPES: dict[str, type] = {
 }
 
 
-async def _mismatches(connection: asyncpg.Connection, text: str, row: type[msgspec.Struct]) -> list[str]:
-    """The differences between the columns of a statement and the fields of its Struct, in name, type and nulls."""
+async def _mismatches(connection: asyncpg.Connection, text: str, row: Any) -> list[str]:
+    """The differences between the columns of a statement and the fields of its Struct, in name, type and nulls. A row
+    that is a value stands for a Struct whose only field has the name of the first column.
+    """
     columns = (await connection.prepare(text)).get_attributes()
     nullable = await _nullable_columns(connection, text)
-    hints = typing.get_type_hints(row)
-    fields = [
-        (name, _plain(hints[name]), types.NoneType in typing.get_args(hints[name])) for name in row.__struct_fields__
-    ]
+    names = getattr(row, "__struct_fields__", (columns[0].name,))
+    hints = typing.get_type_hints(row) if hasattr(row, "__struct_fields__") else {names[0]: row}
+    fields = [(name, _plain(hints[name]), types.NoneType in typing.get_args(hints[name])) for name in names]
     found = []
     for column, field in zip_longest(columns, fields):
         if column is None or field is None:

@@ -7,7 +7,7 @@ import msgspec
 
 from api import errors
 from api.admin import audit
-from api.answers import Confirmation, Instant, Issued, Page, Paging, Total
+from api.answers import Confirmation, Instant, Issued, Page, Paging
 from api.ask import AdminAsk, Nothing
 from api.keys import tokens
 from api.keys.caller import PERMISSIONS, AdminKey
@@ -74,15 +74,11 @@ class _Operator(msgspec.Struct, frozen=True):
     entity_name: str
 
 
-class _IsBootstrap(msgspec.Struct, frozen=True):
-    is_bootstrap: bool
-
-
 _sql = sql.beside(__file__)
 _admin_keys = _sql.query("admin_keys", AdminKeyRecord)
-_admin_key_count = _sql.query("admin_key_count", Total)
+_admin_key_count = _sql.values("admin_key_count", int)
 _create = _sql.query("create", AdminKeyRecord)
-_is_bootstrap = _sql.query("is_bootstrap", _IsBootstrap)
+_is_bootstrap = _sql.values("is_bootstrap", bool)
 _revoke = _sql.query("revoke", AdminKeyRecord)
 _operator = _sql.query("operator", _Operator)
 
@@ -99,10 +95,8 @@ async def list_admin_keys(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyR
     page = ask.question
     async with ask.snapshot() as db:
         records = await records_of(db, page.limit, page.offset)
-        count = await _admin_key_count.one(db)
-    assert count is not None, "a count is one row"
-    more = page.offset + len(records) < count.total
-    return Page(data=records, pagination=Paging(page.limit, page.offset, count.total, more))
+        total = await _admin_key_count.only(db)
+    return Page(data=records, pagination=Paging(page.limit, page.offset, total, page.offset + len(records) < total))
 
 
 async def revoke_admin_key(ask: AdminAsk[OneAdminKey, None]) -> Confirmation[AdminKeyRecord]:
@@ -114,8 +108,7 @@ async def revoke_admin_key(ask: AdminAsk[OneAdminKey, None]) -> Confirmation[Adm
 async def issue(db: sql.Connection, by: audit.Actor, entity_name: str, permissions: tuple[str, ...]) -> IssuedAdminKey:
     """Create an admin key, inside the caller's commit."""
     key = tokens.new_admin_key()
-    record = await _create.one(db, entity_name, permissions, tokens.admin_prefix_of(key), tokens.hash_of(key))
-    assert record is not None, "an insert returns its row"
+    record = await _create.only(db, entity_name, permissions, tokens.admin_prefix_of(key), tokens.hash_of(key))
     await audit.record(db, by, "admin_key.created", record.id, name=entity_name, permissions=permissions)
     return IssuedAdminKey(record, key)
 
@@ -124,8 +117,7 @@ async def withdraw(db: sql.Connection, by: audit.Actor, admin_key_id: UUID) -> A
     """Revoke an admin key, inside the caller's commit. Raises Refusal for the bootstrap key or an unknown key."""
     record = await _revoke.one(db, admin_key_id)
     if record is None:
-        found = await _is_bootstrap.one(db, admin_key_id)
-        if found and found.is_bootstrap:
+        if await _is_bootstrap.one(db, admin_key_id):
             raise errors.bootstrap_key_not_revocable()
         raise errors.admin_key_not_found_or_revoked()
     await audit.record(db, by, "admin_key.revoked", record.id, name=record.entity_name)
@@ -139,6 +131,5 @@ async def records_of(db: sql.Connection, limit: int, offset: int) -> list[AdminK
 
 async def command_line(db: sql.Connection) -> CommandLine:
     """The actor of the command line in the audit log."""
-    operator = await _operator.one(db, PERMISSIONS)
-    assert operator is not None, "an upsert returns its row"
+    operator = await _operator.only(db, PERMISSIONS)
     return CommandLine(AdminKey(operator.id, operator.entity_name, frozenset(PERMISSIONS), is_bootstrap=True))

@@ -96,10 +96,6 @@ class ExportedUsage(msgspec.Struct, frozen=True):
     p99_response_time_ms: float
 
 
-class _Credentials(msgspec.Struct, frozen=True):
-    ids: list[UUID]
-
-
 class _PartRow(msgspec.Struct, frozen=True):
     total: int
     period_start: datetime | None  # null, like everything else, beyond the last page
@@ -128,8 +124,8 @@ class _ExportRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_credential = _sql.query("credential", _Credentials)
-_user_credentials = _sql.query("user_credentials", _Credentials)
+_credential = _sql.values("credential", list[UUID])
+_user_credentials = _sql.values("user_credentials", list[UUID])
 _parts = _sql.query("parts", _PartRow)
 _used_credentials = _sql.query("used_credentials", _UsedRow)
 _export = _sql.query("export", _ExportRow)
@@ -173,19 +169,17 @@ async def export_usage(ask: AdminAsk[Export, None]) -> web.Response:
 
 async def _listed(
     ask: AdminAsk[CredentialParts, None] | AdminAsk[UserParts, None],
-    owned: sql.Query[_Credentials],
+    owned: sql.Query[list[UUID]],
     missing: errors.Refusal,
 ) -> Page[UsagePart, TotalPaging]:
     page = ask.question
     start, end = _whole_hours(page)
     by_endpoint, by_status = page.group_by.startswith("endpoint"), page.group_by.endswith("status")
     async with ask.snapshot() as db:
-        found = await owned.one(db, page.id, ask.key.id)
-        if found is None:
+        ids = await owned.one(db, page.id, ask.key.id)
+        if ids is None:
             raise missing
-        rows = await _parts.all(
-            db, found.ids, start, end, page.granularity, by_endpoint, by_status, page.limit, page.offset
-        )
+        rows = await _parts.all(db, ids, start, end, page.granularity, by_endpoint, by_status, page.limit, page.offset)
     parts = [
         UsagePart(row.period_start, row.endpoint, _shown_class(row.status_class), *_figures(row))
         for row in rows

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.admin import audit
 from api.admin.users import MAX_SEARCH_LENGTH, NO_METADATA, Metadata, Name
-from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging, Total
+from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging
 from api.ask import AdminAsk, Nothing
 from api.keys import tokens
 from api.operate import network_states
@@ -146,23 +146,16 @@ class RevokedCredential(msgspec.Struct, frozen=True):
     revoked_at: Instant | None
 
 
-class _Id(msgspec.Struct, frozen=True):
-    id: UUID
-
-
-class _KeyHash(msgspec.Struct, frozen=True):
-    key_hash: bytes
-
-
 _sql = sql.beside(__file__)
 _credential_by_id = _sql.query("credential_by_id", Credential)
 _credentials = _sql.query("credentials", Credential)
-_credential_count = _sql.query("credential_count", Total)
-_create = _sql.query("create", _Id)
-_update = _sql.query("update", _Id)
-_revoke = _sql.query("revoke", _Id)
+_credential_count = _sql.values("credential_count", int)
+_create = _sql.values("create", UUID)
+_update = _sql.values("update", UUID)
+_revoke = _sql.values("revoke", UUID)
 _rotate = _sql.query("rotate", FormerKey)
-_key_hashes = _sql.query("key_hashes", _KeyHash)
+key_hashes = _sql.values("key_hashes", bytes)
+"""The hashes of all keys of a credential, the current one and former ones."""
 
 
 async def create_credential(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCredential]:
@@ -178,7 +171,7 @@ async def create_credential(ask: AdminAsk[Nothing, NewCredential]) -> Confirmati
         # NOTE: not in `NewCredential.check`, so that a repeated request is still recognised after that time.
         raise errors.expiry_not_in_future()
     async with ask.commit() as db:
-        made = await _create.one(
+        credential_id = await _create.one(
             db,
             new.user_account_id,
             ask.key.id,
@@ -191,18 +184,18 @@ async def create_credential(ask: AdminAsk[Nothing, NewCredential]) -> Confirmati
             tokens.hash_of(api_key),
             tokens.prefix_of(api_key),
         )
-        if made is None:
+        if credential_id is None:
             raise errors.user_account_not_found()
         await audit.record(
             db,
             ask,
             "credential.created",
-            made.id,
+            credential_id,
             name=new.name,
             user_account_id=new.user_account_id,
             network_id=new.network_id,
         )
-        credential = await _changed(ask, db, made.id)
+        credential = await _changed(ask, db, credential_id)
     unserved = await _unserved(ask.services, by_id[new.network_id])
     message = f"Credential created. Store the API key now: it is not shown again{unserved}"
     return Confirmation(data=IssuedCredential(credential, api_key), message=message)
@@ -232,14 +225,13 @@ async def list_credentials(ask: AdminAsk[CredentialFilter, None]) -> Page[Creden
     async with ask.connection() as db:
         async with db.transaction(isolation="repeatable_read", readonly=True):
             credentials = await _credentials.all(db, *matching, page.limit, page.offset)
-            count = await _credential_count.one(db, *matching)
+            total = await _credential_count.only(db, *matching)
         async with schema.commit(db):
             await audit.record(
                 db, ask, "credential.listed", limit=page.limit, offset=page.offset, include_revoked=page.include_revoked
             )
-    assert count is not None, "a count is one row"
-    more = page.offset + len(credentials) < count.total
-    return Page(data=credentials, pagination=Paging(page.limit, page.offset, count.total, more))
+    more = page.offset + len(credentials) < total
+    return Page(data=credentials, pagination=Paging(page.limit, page.offset, total, more))
 
 
 async def get_credential(ask: AdminAsk[OneCredential, None]) -> Answer[Credential]:
@@ -257,12 +249,10 @@ async def update_credential(ask: AdminAsk[OneCredential, CredentialChanges]) -> 
     given = ask.body.given()
     async with ask.commit() as db:
         name, description = given.get("name"), given.get("description")
-        found = await _update.one(
-            db, ask.question.id, ask.key.id, "name" in given, name, "description" in given, description
-        )
-        if found is None:
+        changes = "name" in given, name, "description" in given, description
+        if await _update.one(db, ask.question.id, ask.key.id, *changes) is None:
             raise errors.credential_not_found_or_revoked()
-        credential = await _changed(ask, db, found.id)
+        credential = await _changed(ask, db, ask.question.id)
         await audit.record(db, ask, "credential.updated", credential.id, name=credential.name, fields=list(given))
         return Confirmation(data=credential, message="Credential updated")
 
@@ -270,10 +260,9 @@ async def update_credential(ask: AdminAsk[OneCredential, CredentialChanges]) -> 
 async def revoke_credential(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
     """Revoke a credential permanently. Its API key is refused from the next request on; the record remains."""
     async with ask.commit() as db:
-        found = await _revoke.one(db, ask.question.id, ask.key.id)
-        if found is None:
+        if await _revoke.one(db, ask.question.id, ask.key.id) is None:
             raise errors.credential_not_found_or_revoked()
-        await ask.invalidation.of(await key_hashes(db, found.id))
+        await ask.invalidation.of(await key_hashes.all(db, ask.question.id))
         credential = await _changed(ask, db, ask.question.id)
         await audit.record(db, ask, "credential.revoked", credential.id, name=credential.name)
     shown = {field: getattr(credential, field) for field in RevokedCredential.__struct_fields__}
@@ -293,7 +282,7 @@ async def rotate_credential(ask: AdminAsk[OneCredential, Rotation]) -> Confirmat
         former = await _rotate.one(db, ask.question.id, ask.key.id, *new, overlap_s)
         if former is None:
             raise errors.credential_not_found_or_revoked()
-        await ask.invalidation.of(await key_hashes(db, ask.question.id))
+        await ask.invalidation.of(await key_hashes.all(db, ask.question.id))
         credential = await _changed(ask, db, ask.question.id)
         await audit.record(
             db,
@@ -309,13 +298,6 @@ async def rotate_credential(ask: AdminAsk[OneCredential, Rotation]) -> Confirmat
     return Confirmation(data=rotated, message="Credential rotated. Store the API key now: it is not shown again")
 
 
-async def key_hashes(db: sql.Connection, credential_id: UUID) -> list[bytes]:
-    """The hashes of all keys of a credential, the current one and former ones."""
-    return [row.key_hash for row in await _key_hashes.all(db, credential_id)]
-
-
 async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, credential_id: UUID) -> Credential:
     """The credential after a change, which has checked that it is the caller's."""
-    credential = await _credential_by_id.one(db, credential_id, ask.key.id)
-    assert credential is not None, "this commit has changed the row"
-    return credential
+    return await _credential_by_id.only(db, credential_id, ask.key.id)

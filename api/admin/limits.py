@@ -163,7 +163,7 @@ async def update_credential_limits(ask: AdminAsk[OneCredential, LimitChanges]) -
         new = msgspec.structs.replace(old, **ask.body.given())
         changed = await _record_change(ask, db, rules.name, old, new)
         if changed:
-            await ask.invalidation.of(await key_hashes(db, old.credential_id))
+            await ask.invalidation.of(await key_hashes.all(db, old.credential_id))
             requests, per = (None, None) if new.quota is None else (new.quota.requests, new.quota.per)
             await _set_limits.run(db, old.credential_id, new.rate_limit_per_minute, new.expires_at, requests, per)
     return Confirmation(data=new, message="Limits updated" if changed else "Limits unchanged")
@@ -190,7 +190,7 @@ async def update_credential_restrictions(
         new = msgspec.structs.replace(old, **given)
         changed = await _record_change(ask, db, rules.name, old, new)
         if changed:
-            await ask.invalidation.of(await key_hashes(db, old.credential_id))
+            await ask.invalidation.of(await key_hashes.all(db, old.credential_id))
             await _set_restrictions.run(db, old.credential_id, new.ip_networks, new.scopes)
     return Confirmation(data=new, message="Restrictions updated" if changed else "Restrictions unchanged")
 

@@ -10,7 +10,7 @@ from api import errors
 from api.admin.credentials import CredentialId
 from api.admin.period import Period
 from api.admin.users import UserId
-from api.answers import Answer, Instant, Page, Paging, Total, TotalPaging
+from api.answers import Answer, Instant, Page, Paging, TotalPaging
 from api.ask import AdminAsk
 from api.parameters import Integer, Offset
 from shared import sql
@@ -118,7 +118,7 @@ class _UserRow(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _credentials_totals = _sql.query("credentials_totals", ListedUsage)
 _credentials_usage = _sql.query("credentials_usage", ListedUsage)
-_credential_count = _sql.query("credential_count", Total)
+_credential_count = _sql.values("credential_count", int)
 _credential = _sql.query("credential", _CredentialRow)
 _days = _sql.query("days", Day)
 # No row: the account is foreign or missing.
@@ -130,7 +130,7 @@ _users_usage = _sql.query(
     which="user_account.status = 'active'",
     page="ORDER BY total_requests DESC, user_account.created_at DESC, user_account.id DESC LIMIT $4 OFFSET $5",
 )
-_active_user_count = _sql.query("active_user_count", Total)
+_active_user_count = _sql.values("active_user_count", int)
 
 
 async def list_usage_by_credential(ask: AdminAsk[UsageQuestion, None]) -> Page[ListedUsage, TotalPaging]:
@@ -144,9 +144,8 @@ async def list_usage_by_credential(ask: AdminAsk[UsageQuestion, None]) -> Page[L
             used = await _credentials_totals.all(db, ask.key.id, page.limit, page.offset)
         else:
             used = await _credentials_usage.all(db, ask.key.id, page.start_date, page.end_date, page.limit, page.offset)
-        count = await _credential_count.one(db, ask.key.id)
-    assert count is not None, "a count is one row"
-    return Page(data=used, pagination=TotalPaging(page.limit, page.offset, count.total))
+        total = await _credential_count.only(db, ask.key.id)
+    return Page(data=used, pagination=TotalPaging(page.limit, page.offset, total))
 
 
 async def get_credential_usage(ask: AdminAsk[CredentialPeriod, None]) -> Answer[CredentialUsageDetail]:
@@ -191,11 +190,9 @@ async def list_usage_by_user(ask: AdminAsk[UsageQuestion, None]) -> Page[UserUsa
     start, end = page.resolved()
     async with ask.snapshot() as db:
         rows = await _users_usage.all(db, ask.key.id, start, end, page.limit, page.offset)
-        count = await _active_user_count.one(db, ask.key.id)
-    assert count is not None, "a count is one row"
-    more = page.offset + len(rows) < count.total
+        total = await _active_user_count.only(db, ask.key.id)
     shown = [_shown(row, start, end) for row in rows]
-    return Page(data=shown, pagination=Paging(page.limit, page.offset, count.total, more))
+    return Page(data=shown, pagination=Paging(page.limit, page.offset, total, page.offset + len(rows) < total))
 
 
 def _shown(row: _UserRow, start: datetime.datetime, end: datetime.datetime) -> UserUsage:

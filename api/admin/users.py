@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.admin import audit
-from api.answers import Answer, Confirmation, Instant, Json, Page, Paging, Total
+from api.answers import Answer, Confirmation, Instant, Json, Page, Paging
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Id, Integer, JsonObject, Kind, Offset, Question, Text
 from shared import schema, sql
@@ -108,14 +108,6 @@ class DeletedUser(msgspec.Struct, frozen=True):
     revoked_credentials: int
 
 
-class _Id(msgspec.Struct, frozen=True):
-    id: UUID
-
-
-class _KeyHash(msgspec.Struct, frozen=True):
-    key_hash: bytes
-
-
 class _Deleted(msgspec.Struct, frozen=True):
     id: UUID
     deleted_at: datetime
@@ -131,11 +123,11 @@ _user_by_id = _sql.query("user_by_id", UserAccount, locked="")
 _user_to_change = _sql.query("user_by_id", UserAccount, locked="FOR NO KEY UPDATE OF user_account")
 _user_by_external_id = _sql.query("user_by_external_id", UserAccount)
 _users = _sql.query("users", UserAccount)
-_user_count = _sql.query("user_count", Total)
-_create = _sql.query("create", _Id)
-_update = _sql.query("update", _Id)
-_set_status = _sql.query("set_status", _Id)
-_key_hashes = _sql.query("key_hashes", _KeyHash)
+_user_count = _sql.values("user_count", int)
+_create = _sql.values("create", UUID)
+_update = _sql.values("update", UUID)
+_set_status = _sql.values("set_status", UUID)
+_key_hashes = _sql.values("key_hashes", bytes)
 _delete = _sql.query("delete", _Deleted)
 _revoke_credentials = _sql.query("revoke_credentials", _Revoked)
 _erase_answers = _sql.command("erase_answers")
@@ -149,14 +141,13 @@ async def create_user(ask: AdminAsk[Nothing, NewUser]) -> Confirmation[UserAccou
     new = ask.body
     async with ask.commit() as db:
         try:
-            made = await _create.one(
+            user_id = await _create.only(
                 db, ask.key.id, new.name, new.external_id, new.email, new.metadata, new.billing_plan
             )
         except UniqueViolationError as conflict:
             raise errors.external_id_in_use() from conflict
-        assert made is not None, "an insert returns its row"
-        await audit.record(db, ask, "user_account.created", made.id, name=new.name, external_id=new.external_id)
-        return Confirmation(data=await _changed(ask, db, made.id), message="User account created")
+        await audit.record(db, ask, "user_account.created", user_id, name=new.name, external_id=new.external_id)
+        return Confirmation(data=await _changed(ask, db, user_id), message="User account created")
 
 
 async def list_users(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
@@ -166,12 +157,10 @@ async def list_users(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Pagin
     async with ask.connection() as db:
         async with db.transaction(isolation="repeatable_read", readonly=True):
             users = await _users.all(db, *matching, page.limit, page.offset)
-            count = await _user_count.one(db, *matching)
+            total = await _user_count.only(db, *matching)
         async with schema.commit(db):
             await audit.record(db, ask, "user_account.listed", limit=page.limit, offset=page.offset, status=page.status)
-    assert count is not None, "a count is one row"
-    more = page.offset + len(users) < count.total
-    return Page(data=users, pagination=Paging(page.limit, page.offset, count.total, more))
+    return Page(data=users, pagination=Paging(page.limit, page.offset, total, page.offset + len(users) < total))
 
 
 async def get_user(ask: AdminAsk[OneUser, None]) -> Answer[UserAccount]:
@@ -201,12 +190,12 @@ async def update_user(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserA
         values = given | {"metadata": given.get("metadata") or NO_METADATA}
         fields = [part for field in UserChanges.__struct_fields__ for part in (field in given, values.get(field))]
         try:
-            found = await _update.one(db, ask.question.id, ask.key.id, *fields)
+            updated = await _update.one(db, ask.question.id, ask.key.id, *fields)
         except UniqueViolationError as conflict:
             raise errors.external_id_in_use() from conflict
-        if found is None:
+        if updated is None:
             raise errors.user_account_not_found()
-        user = await _changed(ask, db, found.id)
+        user = await _changed(ask, db, updated)
         await audit.record(db, ask, "user_account.updated", user.id, name=user.name, fields=list(given))
         return Confirmation(data=user, message="User account updated")
 
@@ -217,7 +206,7 @@ async def suspend_user(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount
     async with ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "suspended") is None:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already suspended")
-        await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
+        await ask.invalidation.of(await _key_hashes.all(db, ask.question.id))
         user = await _changed(ask, db, ask.question.id)
         await audit.record(db, ask, "user_account.suspended", user.id, name=user.name)
         return Confirmation(data=user, message="User account suspended")
@@ -245,7 +234,7 @@ async def delete_user(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]
         deleted = await _delete.one(db, ask.question.id, ask.key.id)
         if deleted is None:
             raise errors.user_account_not_found()
-        await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
+        await ask.invalidation.of(await _key_hashes.all(db, deleted.id))
         credentials = await _revoke_credentials.all(db, deleted.id)
         await _erase_answers.run(db, deleted.id)
         await _forget_submitted.run(db, deleted.id)
@@ -277,6 +266,4 @@ async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccoun
 
 async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
     """The account after a change, which has checked that it is the caller's."""
-    user = await _user_by_id.one(db, user_account_id, ask.key.id)
-    assert user is not None, "this commit has changed the row"
-    return user
+    return await _user_by_id.only(db, user_account_id, ask.key.id)

@@ -95,7 +95,7 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
         found = await _known(db, raw, ask.network)
-        certificates = await _certificates(db, raw)
+        certificates = await _certified.only(db, raw)
     return Account(
         stake_address=found.stake_address,
         active=bool(found.registered) and found.pool_id is not None,
@@ -200,12 +200,6 @@ async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Accou
     found, _ = await accounts.one_with_tip(db, raw, network)
     used = found.transaction_count or found.utxo_count or found.withdrawal_count or found.rewards
     known = used or found.registered or found.delegate_representative
-    if not (known or (await _certificates(db, raw)).certified):
+    if not (known or (await _certified.only(db, raw)).certified):
         raise refusals.never_used()
     return found
-
-
-async def _certificates(db: Connection, raw: bytes) -> _Certified:
-    row = await _certified.one(db, raw)
-    assert row is not None, "a statement without a table has one row"
-    return row

@@ -99,17 +99,9 @@ class Delegator(msgspec.Struct, frozen=True):
     live_stake: str
 
 
-class _PoolId(msgspec.Struct, frozen=True):
-    pool_id: bytes
-
-
-class _Hash(msgspec.Struct, frozen=True):
-    hash: bytes
-
-
 _sql = sql.beside(__file__)
-_registered = {order: _sql.query("registered", _PoolId, order=order) for order in ("asc", "desc")}
-_certificates = {table: _sql.query("certificates", _Hash, table=table) for table in ("pool_update", "pool_retirement")}
+_registered = {order: _sql.values("registered", bytes, order=order) for order in ("asc", "desc")}
+_certificates = {table: _sql.values("certificates", bytes, table=table) for table in ("pool_update", "pool_retirement")}
 
 
 async def listed(ask: ChainAsk[Page]) -> list[str]:
@@ -145,7 +137,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
         pool = (await pools.get_pool(ask.about(ask.question, db))).data
         summary = (await network.get_network(ask.about(Nothing(), db))).data
         made, retired = [
-            [row.hash.hex() for row in reversed(await query.all(db, ask.question.pool))]
+            [tx_hash.hex() for tx_hash in reversed(await query.all(db, ask.question.pool))]
             for query in _certificates.values()
         ]
     return Pool(
@@ -214,7 +206,7 @@ def shown_relay(relay: packed.Relay | PoolRelay) -> Relay:
 async def _page(db: Connection, ask: ChainAsk[Page]) -> list[bytes]:
     asked = ask.question
     epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
-    return [row.pool_id for row in await _registered[asked.order].all(db, epoch_no, asked.count, asked.offset)]
+    return await _registered[asked.order].all(db, epoch_no, asked.count, asked.offset)
 
 
 def _share(part: str, whole: str) -> float:

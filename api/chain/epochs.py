@@ -96,12 +96,8 @@ class _EpochRow(msgspec.Struct, frozen=True):
     last_hash: bytes
 
 
-class _ParametersRow(msgspec.Struct, frozen=True):
-    parameters: str
-
-
 _sql = sql.beside(__file__)
-_parameters = _sql.query("parameters", _ParametersRow)
+_parameters = _sql.values("parameters", str)
 _epoch = _sql.query("epoch", _EpochRow)
 
 
@@ -122,7 +118,7 @@ async def get_epoch_parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoc
         stored = await _parameters.one(db, row.epoch_no)
     if stored is None:
         raise errors.parameters_not_known()
-    parameters = stored.parameters.encode()
+    parameters = stored.encode()
     return ChainAnswer(
         data=EpochParameters(row.epoch_no, msgspec.Raw(parameters), cardano_cli.parameters(parameters)),
         last_updated=last.last_updated(ask.network),

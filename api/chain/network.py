@@ -104,10 +104,6 @@ class _StateRow(msgspec.Struct, frozen=True):
     treasury: int | None
 
 
-class _ActiveStake(msgspec.Struct, frozen=True):
-    lovelace: int
-
-
 class _ConfigurationRow(msgspec.Struct, frozen=True):
     era: str
     configuration: str
@@ -135,7 +131,7 @@ class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
 _shelley = msgspec.json.Decoder(_Shelley).decode
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _StateRow)
-_active_stake = _sql.query("active_stake", _ActiveStake)
+_active_stake = _sql.values("active_stake", int)
 _configurations = _sql.query("configurations", _ConfigurationRow)
 
 
@@ -145,9 +141,8 @@ async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
     async with ask.snapshot() as db:
         last = await tip.read(db)
         epoch_no = network.epoch_of(last.slot_no)
-        row = await _state.one(db)
+        row = await _state.only(db)
         active = await active_stake(db, epoch_no)
-    assert row is not None, "the tip is one row"
     return ChainAnswer(
         data=NetworkSummary(
             network=network.name,
@@ -170,9 +165,7 @@ async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
 
 async def active_stake(db: Connection, epoch_no: int) -> int:
     """The lovelace that counts in an epoch, 0 if the index did not see its stake snapshot."""
-    row = await _active_stake.one(db, epoch_no)
-    assert row is not None, "sums are one row"
-    return row.lovelace
+    return await _active_stake.only(db, epoch_no)
 
 
 async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:

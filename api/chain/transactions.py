@@ -179,10 +179,6 @@ class _DetailedRow(_HistoryRow, frozen=True):
     outputs: bytes
 
 
-class _InputsRow(msgspec.Struct, frozen=True):
-    inputs: bytes
-
-
 class FoundTransaction(msgspec.Struct, frozen=True):
     """The row of a transaction, and the tip."""
 
@@ -222,7 +218,7 @@ detailed_pages = {
     owner: _sql.query("page", _DetailedRow, effects=_EFFECTS, **parts) for owner, parts in owners.HISTORIES.items()
 }
 _by_hash = _sql.query("by_hash", FoundTransaction)
-_inputs = _sql.query("inputs", _InputsRow)
+_inputs = _sql.values("inputs", bytes)
 
 
 async def list_transaction_history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, CursorPaging]:
@@ -277,12 +273,12 @@ async def detailed_of(
 
     async def long_ones(db: Connection, rows: Sequence[_DetailedRow]) -> AsyncIterator[Transaction]:
         for row in rows:
-            found = await _inputs.one(db, row.tx_hash)
-            if found is None:
+            spent = await _inputs.one(db, row.tx_hash)
+            if spent is None:
                 raise names.Renumbered  # a rollback has removed it since the page was read
             effects = _Effects.of(None, row.outputs)
             made = effects.show(await names.resolve(db, row.numbering, _outputs_in([effects])), grouped)[1]
-            inputs = in_parts(each_input(db, row.numbering, found.inputs, grouped))
+            inputs = in_parts(each_input(db, row.numbering, spent, grouped))
             yield Transaction(*_place(row, ask.network), row.fee, row.size, inputs, made)
 
     return await _page(ask, raw, detailed_pages[owner], entries)

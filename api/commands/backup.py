@@ -48,19 +48,11 @@ class _Numbered(msgspec.Struct, frozen=True):
     sequence: str
 
 
-class _Other(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Found(msgspec.Struct, frozen=True):
-    found: bool
-
-
 _sql = sql.beside(__file__)
 _tables = _sql.query("tables", _Table)
 _numbered = _sql.query("numbered", _Numbered)
-_others = _sql.query("others", _Other)
-_has_partners = _sql.query("has_partners", _Found)
+_others = _sql.values("others", str)
+_has_partners = _sql.values("has_partners", bool)
 
 
 async def take(db: asyncpg.Connection, out: Path) -> Backup:
@@ -113,9 +105,8 @@ async def restore(db: asyncpg.Connection, folder: Path, *, replace: bool) -> Bac
 async def _refuse_unready(db: asyncpg.Connection, *, replace: bool) -> None:
     """Raise CopyRefused if other processes of ours are connected, or if there are partners already."""
     if others := await _others.all(db):
-        raise CopyRefused(f"stop the processes that use the database first: {', '.join(each.name for each in others)}")
-    present = await _has_partners.one(db)
-    if present and present.found and not replace:
+        raise CopyRefused(f"stop the processes that use the database first: {', '.join(others)}")
+    if await _has_partners.only(db) and not replace:
         raise CopyRefused("the database has partner data already: add --replace to lose them")
 
 

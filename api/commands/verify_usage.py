@@ -37,21 +37,15 @@ class Difference(msgspec.Struct, frozen=True):
         )
 
 
-class _Id(msgspec.Struct, frozen=True):
-    id: UUID
-
-
 _sql = sql.beside(__file__)
-_next_credentials = _sql.query("next_credentials", _Id)
+_next_credentials = _sql.values("next_credentials", UUID)
 _differences = _sql.query("differences", Difference)
 
 
 async def differences(db: asyncpg.Connection) -> tuple[int, list[Difference]]:
     """The number of credentials that were compared, and the first differences."""
     compared, found, last_id = 0, list[Difference](), _NO_ID
-    while len(found) < _MAX_SHOWN and (
-        ids := [row.id for row in await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)]
-    ):
+    while len(found) < _MAX_SHOWN and (ids := await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)):
         found += await _differences.all(db, ids, _MAX_SHOWN - len(found))
         compared, last_id = compared + len(ids), ids[-1]
     return compared, found

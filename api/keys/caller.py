@@ -122,10 +122,6 @@ class _AdminKeyRow(msgspec.Struct, frozen=True):
     use_is_due: bool  # last_used_at is more than a minute old
 
 
-class _WasIssued(msgspec.Struct, frozen=True):
-    found: bool
-
-
 class _BootstrapRow(msgspec.Struct, frozen=True):
     id: UUID
     entity_name: str
@@ -134,7 +130,7 @@ class _BootstrapRow(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _api_key_by_hash = _sql.query("api_key_by_hash", KeyRow)
 _admin_key_by_hash = _sql.query("admin_key_by_hash", _AdminKeyRow)
-_was_issued = _sql.query("was_issued", _WasIssued)
+_was_issued = _sql.values("was_issued", bool)
 _touch_admin_key = _sql.command("touch_admin_key")
 _bootstrap_admin_key = _sql.query("bootstrap_admin_key", _BootstrapRow)
 
@@ -310,8 +306,7 @@ class KeyInvalidation:
 
 async def was_issued(db: sql.Connection, admin_key: str) -> bool:
     """Whether an admin key was issued to a partner, and so can't be the bootstrap key."""
-    row = await _was_issued.one(db, tokens.hash_of(admin_key))
-    return row is not None and row.found
+    return await _was_issued.only(db, tokens.hash_of(admin_key))
 
 
 def ip_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[IPNetwork]) -> str | None:

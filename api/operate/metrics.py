@@ -128,9 +128,7 @@ async def _chain_metrics(services: Services) -> "_ChainMetrics":
 
 async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
     async with services.key_pool.acquire() as db:
-        expiring = await _expiring.one(db)
-    assert expiring is not None, "a count is one row"
-    return _ExpiringGauges(expiring)
+        return _ExpiringGauges(await _expiring.only(db))
 
 
 class _ExpiringGauges(Collector):

@@ -121,11 +121,10 @@ async def _networks(services: Services) -> tuple[datetime, list[NetworkStatus]]:
     """The networks, and when that was by the database's clock."""
     async with asyncio.timeout(_ANSWER_WITHIN_S):
         async with services.key_pool.acquire() as db:
-            clock = await _clock.one(db)
+            now = await _clock.only(db)
             verified = {row.network_id: row for row in await _verifications.all(db)}
-        assert clock is not None, "a clock always shows a time"
         states = await network_states.network_states(services)
-        return clock.at, [await _status(services, state, clock.at, verified.get(state.network_id)) for state in states]
+        return now, [await _status(services, state, now, verified.get(state.network_id)) for state in states]
 
 
 async def _status(
@@ -155,10 +154,6 @@ async def _last_hour(services: Services, network: Network, at: datetime) -> Last
     return LastHour(blocks, sum(minute.transactions for minute in found.values()))
 
 
-class _Clock(msgspec.Struct, frozen=True):
-    at: datetime
-
-
 class _Verification(msgspec.Struct, frozen=True):
     network_id: int
     began_at: datetime
@@ -180,6 +175,6 @@ class _Minute(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_clock = _sql.query("clock", _Clock)
+_clock = _sql.values("clock", datetime)
 _verifications = _sql.query("verifications", _Verification)
 _minutes = _sql.query("minutes", _Minute)

@@ -3,8 +3,6 @@
 Until it ends, Postgres keeps every version of every row (docs/decisions/0061-usage-in-parts.md).
 """
 
-import msgspec
-
 from shared import sql
 
 OLD_S = 5.0
@@ -14,16 +12,9 @@ TOLD_AFTER_S = 60.0
 """`/ready` reports an older snapshot."""
 
 
-class _Oldest(msgspec.Struct, frozen=True):
-    held_s: float
-
-
-_sql = sql.beside(__file__)
-_oldest = _sql.query("oldest", _Oldest)
+_oldest = sql.beside(__file__).values("oldest", float)
 
 
 async def oldest_s(db: sql.Connection) -> float:
     """For how long the oldest snapshot has been held; 0 without any."""
-    oldest = await _oldest.one(db)
-    assert oldest is not None, "an aggregate is one row"
-    return oldest.held_s
+    return await _oldest.only(db)

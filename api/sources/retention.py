@@ -31,18 +31,10 @@ class Busy(Exception):
     """Another process is pruning."""
 
 
-class _Lock(msgspec.Struct, frozen=True):
-    ours: bool
-
-
-class _Id(msgspec.Struct, frozen=True):
-    id: UUID
-
-
 _sql = sql.beside(__file__)
-_lock = _sql.query("lock", _Lock)
+_lock = _sql.values("lock", bool)
 _keep = _sql.command("keep")
-_next_credentials = _sql.query("next_credentials", _Id)
+_next_credentials = _sql.values("next_credentials", UUID)
 _drop_former_keys = _sql.command("drop_former_keys")
 _drop_minutes = _sql.command("drop_minutes")
 _drop_hours = _sql.command("drop_hours")
@@ -100,7 +92,7 @@ async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command) -> int:
     dropped_in_all, last_id = 0, _NO_ID
     while True:
         async with _step(pool) as db:
-            ids = [row.id for row in await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)]
+            ids = await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)
             dropped = _rows(await drop.run(db, ids, _MAX_ROWS))
         dropped_in_all += dropped
         if dropped < _MAX_ROWS:
@@ -123,9 +115,7 @@ async def _prune_all(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -> 
 async def _step(pool: asyncpg.Pool) -> AsyncIterator[sql.Connection]:
     """One small commit, followed by a pause."""
     async with pool.acquire() as db, schema.commit(db):
-        lock = await _lock.one(db)
-        assert lock is not None, "a function returns a row"
-        if not lock.ours:
+        if not await _lock.only(db):
             raise Busy
         yield db
     await asyncio.sleep(_PAUSE_S)

@@ -256,8 +256,8 @@ async def _rewards_in(
         first_tx_id = _first_tx_id(network, opened)
         taken = await _taken_from(db, first_tx_id)
         for reaped in range(opened, reported.epoch_no + 1):
-            for retired in await _reaped.all(db, reaped, _first_tx_id(network, reaped)):
-                account = packed.unpack_pool_parameters(retired.parameters).reward_account
+            for parameters in await _reaped.all(db, reaped, _first_tx_id(network, reaped)):
+                account = packed.unpack_pool_parameters(parameters).reward_account
                 if account is not None:
                     taken[account] -= reported.pool_deposit
         by_account = await _account_rewards.all(db, first_tx_id, list(taken.keys()), list(taken.values()), opened)
@@ -413,10 +413,6 @@ class _Delegation(msgspec.Struct, frozen=True):
     pool_id: bytes
 
 
-class _Reaped(msgspec.Struct, frozen=True):
-    parameters: bytes
-
-
 class _Extra(msgspec.Struct, frozen=True):
     tx_id: int
     extra: bytes
@@ -435,7 +431,7 @@ _clear_rewards_due = _sql.command("clear_rewards_due")
 _set_next_stake_no = _sql.command("set_next_stake_no")
 _outputs_in_snapshot = _sql.query("outputs_in_snapshot", _PoolOutputs)
 _delegations_at = _sql.query("delegations_at", _Delegation)
-_reaped = _sql.query("reaped", _Reaped)
+_reaped = _sql.values("reaped", bytes)
 _extras_from = _sql.query("extras_from", _Extra)
 _account_rewards = _sql.query("account_rewards", _PoolReward)
 _delete_pool_rewards = _sql.command("delete_pool_rewards")

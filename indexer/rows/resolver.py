@@ -215,9 +215,7 @@ def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
 
 async def new_resolver(db: Connection, network: Network) -> Resolver:
     """A resolver with empty caches, which numbers new rows after those in the database."""
-    first_free = await _first_free.one(db)
-    assert first_free is not None, "a statement without FROM has one row"
-    return Resolver(network, first_free)
+    return Resolver(network, await _first_free.only(db))
 
 
 async def _fetch(

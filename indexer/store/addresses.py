@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import asyncpg
-import msgspec
 
 from shared import sql
 from shared.ledger import AddressNo
@@ -20,14 +19,10 @@ async def delete_unused(db: asyncpg.Connection, undone: Mapping[AddressNo, int],
         return []
     numbers = list(undone)
     if bulk:
-        return [row.raw for row in await _delete_unused_in_bulk.all(db, numbers)]
-    return [row.raw for row in await _delete_unused.all(db, numbers, list(undone.values()))]
-
-
-class _Deleted(msgspec.Struct, frozen=True):
-    raw: bytes
+        return await _delete_unused_in_bulk.all(db, numbers)
+    return await _delete_unused.all(db, numbers, list(undone.values()))
 
 
 _sql = sql.beside(__file__)
-_delete_unused = _sql.query("delete_unused", _Deleted)
-_delete_unused_in_bulk = _sql.query("delete_unused_in_bulk", _Deleted)
+_delete_unused = _sql.values("delete_unused", bytes)
+_delete_unused_in_bulk = _sql.values("delete_unused_in_bulk", bytes)

@@ -78,8 +78,7 @@ async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slo
     epoch_no = network.epoch_of(point.slot_no)
     next_slots = [network.epoch_start(epoch_no + 1), network.epoch_start(epoch_no + 2)]
     lovelace_out = sum(lovelace for tx_id, lovelace in undone.lovelace_out if slot_of(tx_id) < next_slots[0])
-    reverted = await _undo.one(db, first_slot, tx_id_of(first_slot, 0), epoch_no, *next_slots, lovelace_out)
-    assert reverted is not None, "a statement without FROM has one row"
+    reverted = await _undo.only(db, first_slot, tx_id_of(first_slot, 0), epoch_no, *next_slots, lovelace_out)
     await _undo_readings.run(db, epoch_no)
     return reverted
 
@@ -91,7 +90,7 @@ async def restore_delegations(db: asyncpg.Connection, reverted: "Reverted") -> s
     if reverted.stake_nos:
         await _restore_delegations.run(db, reverted.stake_nos, ACTIVE_AFTER_EPOCHS)
     revived = await _delegators_of.all(db, reverted.reaped) if reverted.reaped else []
-    return {*reverted.stake_nos, *(row.stake_no for row in revived)}
+    return {*reverted.stake_nos, *revived}
 
 
 async def undo_reward_changes(db: asyncpg.Connection, point: Point, changed: set[StakeNo]) -> None:
@@ -111,10 +110,6 @@ class Reverted(msgspec.Struct, frozen=True):
     reaped: list[PoolNo]
 
 
-class _Delegator(msgspec.Struct, frozen=True):
-    stake_no: StakeNo
-
-
 _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
 _reap = _sql.command("reap")
@@ -123,7 +118,7 @@ _delegate = _sql.command("delegate")
 _withdraw = _sql.command("withdraw")
 _make_rewards_due = _sql.command("make_rewards_due")
 _bring_rewards_due_back = _sql.command("bring_rewards_due_back")
-_delegators_of = _sql.query("delegators_of", _Delegator)
+_delegators_of = _sql.values("delegators_of", StakeNo)
 _refresh_delegators = _sql.command("refresh_delegators")
 _fill_delegators = _sql.command("fill_delegators")
 _fill_delegator_buckets = _sql.command("fill_delegator_buckets")

@@ -6,7 +6,6 @@ Long lists of a policy's assets are counted in buckets (buckets.sql).
 from collections.abc import Mapping
 
 import asyncpg
-import msgspec
 
 from indexer.rows.histories import SupplyChange
 from indexer.store.buckets import Buckets
@@ -42,7 +41,7 @@ async def undo(
         return
     changes = {asset_no: supplies.get(asset_no, _UNCHANGED) for asset_no in sorted(touched)}
     rows = [(asset_no, str(s.quantity), s.mint_count, s.burn_count) for asset_no, s in changes.items()]
-    changed = [row.asset_no for row in await _undo_supplies.all(db, *sql.columns(rows), first_tx_id)]
+    changed = await _undo_supplies.all(db, *sql.columns(rows), first_tx_id)
     if changed:
         quantities = [str(changes[asset_no].quantity) for asset_no in changed]
         await _move_asset_buckets.run(db, changed, quantities, [False] * len(changed))
@@ -54,14 +53,10 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_asset_buckets.run(db)
 
 
-class _Changed(msgspec.Struct, frozen=True):
-    asset_no: AssetNo
-
-
 _UNCHANGED = SupplyChange()
 _sql = sql.beside(__file__)
 _move_supplies = _sql.command("move_supplies")
-_undo_supplies = _sql.query("undo_supplies", _Changed)
+_undo_supplies = _sql.values("undo_supplies", AssetNo)
 BUCKETS = Buckets(
     "asset_bucket",
     key="policy_no",
