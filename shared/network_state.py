@@ -76,7 +76,7 @@ class Comparison(msgspec.Struct, frozen=True):
     differences: list[Difference]
 
 
-class NetworkState(msgspec.Struct, frozen=True):
+class NetworkState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one network. Times are in seconds, ages by the database's clock; null if unknown.
 
     `phase` is `empty` before the first block, `bulk` and `finishing` during the first sync, while chain endpoints
@@ -103,18 +103,18 @@ class NetworkState(msgspec.Struct, frozen=True):
     network_id: int
     retired: bool
     ready: bool
-    phase: Phase
-    slot_no: int | None
-    block_no: int | None
-    block_time: Instant | None
-    epoch_no: int | None
-    first_block_no: int | None
-    transactions: int
-    tip_age_s: int | None
-    lag_blocks: int | None
-    lag_slots: int | None
-    lag_s: int | None
-    network_synchronization: float | None
+    phase: Phase = Phase.EMPTY
+    slot_no: int | None = None
+    block_no: int | None = None
+    block_time: Instant | None = None
+    epoch_no: int | None = None
+    first_block_no: int | None = None
+    transactions: int = 0
+    tip_age_s: int | None = None
+    lag_blocks: int | None = None
+    lag_slots: int | None = None
+    lag_s: int | None = None
+    network_synchronization: float | None = None
     sync_progress: float | None
     sync_left_s: int | None
     node: NodeState
@@ -130,10 +130,10 @@ class NetworkState(msgspec.Struct, frozen=True):
     failing_tasks: list[str]
     lock_wait_s: int | None
     refused: str | None
-    rollbacks: int
-    last_rollback_at: Instant | None
-    last_rollback_blocks: int | None
-    pools_stake_mismatch: int | None
+    rollbacks: int = 0
+    last_rollback_at: Instant | None = None
+    last_rollback_blocks: int | None = None
+    pools_stake_mismatch: int | None = None
 
     @property
     def known(self) -> bool:
@@ -162,13 +162,13 @@ async def comparisons(db: sql.Connection) -> list[Comparison]:
 def derive(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
     """The state of a network, by its index and its leader's last heartbeat. A tip is old after `ready_lag_s`."""
     node = _node_state(network, heartbeat, ready_lag_s)
-    of_index = _NOTHING_INDEXED if index is None else _of_index(network, index, heartbeat)
-    recent = of_index["tip_age_s"] is not None and of_index["tip_age_s"] <= ready_lag_s
+    of_index = {} if index is None else _of_index(network, index, heartbeat)
+    recent = index is not None and of_index["tip_age_s"] <= ready_lag_s
     return NetworkState(
         network=network.name,
         network_id=network.network_id,
         retired=heartbeat.retired,
-        ready=of_index["phase"] is Phase.LIVE and recent and not heartbeat.retired,
+        ready=recent and of_index["phase"] is Phase.LIVE and not heartbeat.retired,
         sync_progress=_progress(index, heartbeat),
         sync_left_s=_left_s(index, heartbeat),
         node=node,
@@ -187,7 +187,7 @@ def derive(network: Network, index: IndexState | None, heartbeat: LastHeartbeat,
         lock_wait_s=_rounded(heartbeat.lock_wait_s),
         refused=None if heartbeat.leading else heartbeat.refused,
         **of_index,
-        **(_NO_LAG if node in ("lost", "unknown") else _lag(network, index, heartbeat)),
+        **({} if node in ("lost", "unknown") else _lag(network, index, heartbeat)),
     )
 
 
@@ -301,28 +301,10 @@ def _of_index(network: Network, index: IndexState, heartbeat: LastHeartbeat) -> 
     }
 
 
-_NOTHING_INDEXED: dict[str, Any] = {
-    "phase": Phase.EMPTY,
-    "slot_no": None,
-    "block_no": None,
-    "block_time": None,
-    "epoch_no": None,
-    "first_block_no": None,
-    "transactions": 0,
-    "tip_age_s": None,
-    "network_synchronization": None,
-    "rollbacks": 0,
-    "last_rollback_at": None,
-    "last_rollback_blocks": None,
-    "pools_stake_mismatch": None,
-}
-_NO_LAG: dict[str, Any] = {"lag_blocks": None, "lag_slots": None, "lag_s": None}
-
-
 def _lag(network: Network, index: IndexState | None, heartbeat: LastHeartbeat) -> dict[str, Any]:
-    """The fields of a NetworkState about the lag behind the node's tip."""
+    """The fields of a NetworkState about the lag behind the node's tip; none if it is unknown."""
     if index is None or heartbeat.node_slot_no is None or heartbeat.node_block_no is None:
-        return _NO_LAG
+        return {}
     between = network.slot_time(heartbeat.node_slot_no) - network.slot_time(index.slot_no)
     return {
         "lag_blocks": max(heartbeat.node_block_no - index.block_no, 0),

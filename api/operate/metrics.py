@@ -6,7 +6,7 @@ PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped s
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import msgspec
@@ -29,10 +29,9 @@ from api.operate import network_states
 from api.route import Route
 from api.services import Services
 from api.sources.shared_reading import in_time
-from api.usage.backlog import Gauges
+from api.usage import backlog
 from shared import gauges, sql
 from shared.network import by_name
-from shared.network_state import Comparison, NetworkState, RollbackDepth
 from shared.phase import Phase
 
 _NO_ROUTE = "none"
@@ -98,75 +97,61 @@ async def get_metrics(ask: OpenAsk[Nothing]) -> web.Response:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # it has no hints
     now = CollectorRegistry()
-    for measured in await ask.services.shared_readings.get("metrics", lambda: _measured(ask.services)):
-        now.register(measured)
+    now.register(_Measured(await ask.services.shared_readings.get("metrics", lambda: _measured(ask.services))))
     text = generate_latest(registry) + generate_latest(now)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-async def _measured(services: Services) -> list[Collector]:
+class _Measured(Collector):
+    """Metrics that were measured before the scrape."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> list[Metric]:
+        """The metrics of this scrape."""
+        return self._metrics
+
+
+async def _measured(services: Services) -> list[Metric]:
     """The metrics of the servers, without those that do not answer in time."""
     found = await asyncio.gather(
         in_time(_usage_metrics(services), _MEASURED_WITHIN_S, "metrics.without_usage"),
         in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
         in_time(_expiring_credentials(services), _MEASURED_WITHIN_S, "metrics.without_database"),
     )
-    return [collector for collector in found if collector is not None]
+    return [metric for metrics in found if metrics is not None for metric in metrics]
 
 
-async def _usage_metrics(services: Services) -> Collector:
-    return Gauges(await services.usage_backlog.measured())
+async def _usage_metrics(services: Services) -> list[Metric]:
+    return list(backlog.gauges(await services.usage_backlog.measured()))
 
 
-async def _chain_metrics(services: Services) -> "_ChainMetrics":
+async def _chain_metrics(services: Services) -> list[Metric]:
     """The states of the networks, their rollbacks and comparisons, without retired networks."""
     found = [each for each in await network_states.network_states(services) if not each.retired]
     rollbacks = [(each.network, await network_states.rollbacks(services, by_name[each.network])) for each in found]
     comparisons = [(each.network, await network_states.comparisons(services, by_name[each.network])) for each in found]
-    return _ChainMetrics(found, rollbacks, comparisons)
+    return [
+        gauges.build_info(),
+        *gauges.gauges("ledgerline_chain", (*gauges.OF_INDEX, *_OF_CHAIN), found),
+        gauges.phases("ledgerline_chain", found),
+        gauges.rollbacks("ledgerline_chain_rollback_blocks", rollbacks),
+        *gauges.gauges("ledgerline_node", gauges.OF_NODE, found),
+        gauges.node_states("ledgerline_node", found),
+        *gauges.gauges("ledgerline", _OF_INDEXER, found),
+        *gauges.comparisons("ledgerline_ledger", comparisons),
+    ]
 
 
-async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
+async def _expiring_credentials(services: Services) -> list[Metric]:
     async with services.key_pool.acquire() as db:
-        return _ExpiringGauges(await _expiring.only(db))
-
-
-class _ExpiringGauges(Collector):
-    """How many credentials expire soon."""
-
-    def __init__(self, expiring: _Expiring) -> None:
-        self._expiring = expiring
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauge of this scrape."""
-        text = "Valid credentials that expire within this number of days"
-        gauge = GaugeMetricFamily("ledgerline_credentials_expiring", text, labels=["days"])
-        gauge.add_metric(["7"], self._expiring.within_7_days)
-        gauge.add_metric(["30"], self._expiring.within_30_days)
-        yield gauge
-
-
-class _ChainMetrics(Collector):
-    """The states of the networks."""
-
-    def __init__(
-        self,
-        states: Sequence[NetworkState],
-        rollbacks: Sequence[tuple[str, list[RollbackDepth]]],
-        comparisons: Sequence[tuple[str, list[Comparison]]],
-    ) -> None:
-        self._states, self._rollbacks, self._comparisons = states, rollbacks, comparisons
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics of this scrape."""
-        yield gauges.build_info()
-        yield from gauges.gauges("ledgerline_chain", (*gauges.OF_INDEX, *_OF_CHAIN), self._states)
-        yield gauges.phases("ledgerline_chain", self._states)
-        yield gauges.rollbacks("ledgerline_chain_rollback_blocks", self._rollbacks)
-        yield from gauges.gauges("ledgerline_node", gauges.OF_NODE, self._states)
-        yield gauges.node_states("ledgerline_node", self._states)
-        yield from gauges.gauges("ledgerline", _OF_INDEXER, self._states)
-        yield from gauges.comparisons("ledgerline_ledger", self._comparisons)
+        expiring = await _expiring.only(db)
+    text = "Valid credentials that expire within this number of days"
+    gauge = GaugeMetricFamily("ledgerline_credentials_expiring", text, labels=["days"])
+    gauge.add_metric(["7"], expiring.within_7_days)
+    gauge.add_metric(["30"], expiring.within_30_days)
+    return [gauge]
 
 
 _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (

@@ -8,7 +8,6 @@ import asyncpg
 import msgspec
 import structlog
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from api.sources import clock, held_snapshots
 from api.usage.queue import SPOOL_KEPT_S, Queue, Waiting, marks
@@ -91,29 +90,18 @@ class Backlog:
             return None
 
 
-class Gauges(Collector):
+def gauges(measured: Measured) -> Iterator[GaugeMetricFamily]:
     """The figures for Prometheus; unknown ones are omitted."""
-
-    def __init__(self, measured: Measured) -> None:
-        self._measured = measured
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges of this scrape."""
-        measured = self._measured
-        for name, text, value in (
-            ("usage_lag_seconds", "Age of the oldest request that is not in the usage tables", measured.lag_s),
-            ("usage_waiting_bytes", "Spooled bytes that are not in the usage tables", measured.waiting_bytes),
-            ("usage_unusable_files", "Files in the usage folder that are not readable spools", measured.unusable_files),
-            ("usage_queued", "Batches that wait for the aggregator", measured.queued),
-            ("usage_queued_bytes", "Their size in Valkey", measured.queued_bytes),
-            ("oldest_snapshot_seconds", "Age of the oldest snapshot in the database", measured.oldest_snapshot_s),
-        ):
-            if value is not None:
-                yield _gauge(name, text, value)
-
-
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"ledgerline_{name}", text, value=value)
+    for name, text, value in (
+        ("usage_lag_seconds", "Age of the oldest request that is not in the usage tables", measured.lag_s),
+        ("usage_waiting_bytes", "Spooled bytes that are not in the usage tables", measured.waiting_bytes),
+        ("usage_unusable_files", "Files in the usage folder that are not readable spools", measured.unusable_files),
+        ("usage_queued", "Batches that wait for the aggregator", measured.queued),
+        ("usage_queued_bytes", "Their size in Valkey", measured.queued_bytes),
+        ("oldest_snapshot_seconds", "Age of the oldest snapshot in the database", measured.oldest_snapshot_s),
+    ):
+        if value is not None:
+            yield GaugeMetricFamily(f"ledgerline_{name}", text, value=value)
 
 
 def _find(folder: Path, marks: Mapping[str, int]) -> _Uncounted:
