@@ -87,8 +87,9 @@ class Actor(Protocol):
 
 _sql = sql.beside(__file__)
 _record = _sql.command("record")
-_entries = _sql.query("entries", AuditEntry)
-_entry_count = _sql.values("entry_count", int)
+_matching = _sql.text("matching")
+_entries = _sql.query("entries", AuditEntry, matching=_matching)
+_entry_count = _sql.values("entry_count", int, matching=_matching)
 
 
 async def list_audit_logs(ask: AdminAsk[AuditFilter, None]) -> Page[AuditEntry, TotalPaging]:

@@ -147,9 +147,12 @@ class RevokedCredential(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_credential_by_id = _sql.query("credential_by_id", Credential)
-_credentials = _sql.query("credentials", Credential)
-_credential_count = _sql.values("credential_count", int)
+_ONE = "credential.id = $1 AND credential.admin_key_id = $2"
+_MATCHING = _sql.text("matching")
+_NEWEST_FIRST = "ORDER BY credential.created_at DESC, credential.id DESC LIMIT $8 OFFSET $9"  # ties by id
+_credential_by_id = _sql.query("credentials", Credential, which=_ONE, page="")
+_credentials = _sql.query("credentials", Credential, which=_MATCHING, page=_NEWEST_FIRST)
+_credential_count = _sql.values("credential_count", int, which=_MATCHING)
 _create = _sql.values("create", UUID)
 _update = _sql.values("update", UUID)
 _revoke = _sql.values("revoke", UUID)

@@ -1,19 +1,5 @@
--- name: credential_by_id
--- The fields of a credential in the order of its Struct, for an admin key. No row: foreign or missing.
-SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
-       credential.user_account_id, user_account.name AS user_account_name,
-       user_account.external_id AS user_external_id, credential.admin_key_id,
-       admin_key.entity_name AS admin_entity_name, credential.network_id, credential.last_used_at,
-       credential.expires_at, credential.revoked_at IS NOT NULL AS revoked, credential.revoked_at,
-       credential.rate_limit_per_minute, credential.metadata
-FROM partner.credential
-JOIN partner.user_account ON user_account.id = credential.user_account_id
-JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
-WHERE credential.id = $1 AND credential.admin_key_id = $2
-
 -- name: credentials
--- An admin key's credentials that match all filters, newest first, ties by id. A null filter matches any; $2 includes
--- revoked ones, unless a status ($5) is given. Cost: the key's credentials, if a filter matches few.
+-- The fields of credentials in the order of their Struct. No row: foreign or missing.
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
        user_account.external_id AS user_external_id, credential.admin_key_id,
@@ -23,7 +9,13 @@ SELECT credential.id, credential.name, credential.description, credential.api_ke
 FROM partner.credential
 JOIN partner.user_account ON user_account.id = credential.user_account_id
 JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
-WHERE credential.admin_key_id = $1
+WHERE {which}
+{page}
+
+-- name: matching
+-- An owner's credentials that match all filters. A null filter matches any; $2 includes revoked ones, unless a status
+-- ($5) is given. Cost: the owner's credentials, if a filter matches few.
+credential.admin_key_id = $1
   AND ($2 OR $5::text IS NOT NULL OR credential.revoked_at IS NULL)
   AND ($3::uuid IS NULL OR credential.user_account_id = $3)
   AND ($4::integer IS NULL OR credential.network_id = $4)
@@ -33,22 +25,9 @@ WHERE credential.admin_key_id = $1
                                         || credential.api_key_prefix), lower($6)) > 0)
   AND ($7::integer IS NULL OR (credential.revoked_at IS NULL AND credential.expires_at > now()
                                AND credential.expires_at <= now() + make_interval(days => $7)))
-ORDER BY credential.created_at DESC, credential.id DESC
-LIMIT $8 OFFSET $9
 
 -- name: credential_count
-SELECT count(*) AS total
-FROM partner.credential
-WHERE credential.admin_key_id = $1
-  AND ($2 OR $5::text IS NOT NULL OR credential.revoked_at IS NULL)
-  AND ($3::uuid IS NULL OR credential.user_account_id = $3)
-  AND ($4::integer IS NULL OR credential.network_id = $4)
-  AND ($5::text IS NULL OR $5 = CASE WHEN credential.revoked_at IS NOT NULL THEN 'revoked'
-                                     WHEN credential.expires_at <= now() THEN 'expired' ELSE 'active' END)
-  AND ($6::text IS NULL OR strpos(lower(credential.name || chr(10) || coalesce(credential.description, '') || chr(10)
-                                        || credential.api_key_prefix), lower($6)) > 0)
-  AND ($7::integer IS NULL OR (credential.revoked_at IS NULL AND credential.expires_at > now()
-                               AND credential.expires_at <= now() + make_interval(days => $7)))
+SELECT count(*) AS total FROM partner.credential WHERE {which}
 
 -- name: create
 -- No row if the account is foreign, missing or deleted. FOR SHARE waits for a suspension in progress, which must see

@@ -119,11 +119,15 @@ class _Revoked(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_user_by_id = _sql.query("user_by_id", UserAccount, locked="")
-_user_to_change = _sql.query("user_by_id", UserAccount, locked="FOR NO KEY UPDATE OF user_account")
-_user_by_external_id = _sql.query("user_by_external_id", UserAccount)
-_users = _sql.query("users", UserAccount)
-_user_count = _sql.values("user_count", int)
+_ONE = "user_account.id = $1 AND user_account.admin_key_id = $2 AND user_account.deleted_at IS NULL"
+_BY_EXTERNAL_ID = "user_account.external_id = $1 AND user_account.admin_key_id = $2"
+_MATCHING = _sql.text("matching")
+_NEWEST_FIRST = "ORDER BY user_account.created_at DESC, user_account.id DESC LIMIT $5 OFFSET $6"  # ties by id
+_user_by_id = _sql.query("users", UserAccount, which=_ONE, page="")
+_user_to_change = _sql.query("users", UserAccount, which=_ONE, page="FOR NO KEY UPDATE OF user_account")
+_user_by_external_id = _sql.query("users", UserAccount, which=_BY_EXTERNAL_ID, page="")
+_users = _sql.query("users", UserAccount, which=_MATCHING, page=_NEWEST_FIRST)
+_user_count = _sql.values("user_count", int, which=_MATCHING)
 _create = _sql.values("create", UUID)
 _update = _sql.values("update", UUID)
 _set_status = _sql.values("set_status", UUID)

@@ -1,46 +1,24 @@
--- name: user_by_id
--- The fields of an account in the order of its Struct, for an admin key. No row: foreign, missing or deleted.
-SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
-       user_account.external_id, user_account.name, user_account.email, user_account.metadata,
-       user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
-FROM partner.user_account
-JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
-WHERE user_account.id = $1 AND user_account.admin_key_id = $2 AND user_account.deleted_at IS NULL
-{locked}
-
--- name: user_by_external_id
--- The same, by the partner's reference.
-SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
-       user_account.external_id, user_account.name, user_account.email, user_account.metadata,
-       user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
-FROM partner.user_account
-JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
-WHERE user_account.external_id = $1 AND user_account.admin_key_id = $2
-
 -- name: users
--- An admin key's accounts that match all filters, newest first, ties by id; a null filter means any. Cost: the key's
--- accounts, if a filter matches few.
+-- The fields of accounts in the order of their Struct. No row: foreign, missing or deleted.
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
 FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
-WHERE user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
+WHERE {which}
+{page}
+
+-- name: matching
+-- An owner's accounts that match all filters; a null filter means any. Cost: the owner's accounts, if a filter matches
+-- few.
+user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
   AND ($2::text IS NULL OR user_account.status = $2)
   AND ($3::text IS NULL OR user_account.external_id = $3)
   AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '')
                                         || chr(10) || coalesce(user_account.email, '')), lower($4)) > 0)
-ORDER BY user_account.created_at DESC, user_account.id DESC
-LIMIT $5 OFFSET $6
 
 -- name: user_count
-SELECT count(*) AS total
-FROM partner.user_account
-WHERE user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
-  AND ($2::text IS NULL OR user_account.status = $2)
-  AND ($3::text IS NULL OR user_account.external_id = $3)
-  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '')
-                                        || chr(10) || coalesce(user_account.email, '')), lower($4)) > 0)
+SELECT count(*) AS total FROM partner.user_account WHERE {which}
 
 -- name: create
 INSERT INTO partner.user_account (admin_key_id, name, external_id, email, metadata, billing_plan)
