@@ -1,7 +1,7 @@
 """Limits and restrictions of a credential. A change applies to the very next request with any of its keys."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 from uuid import UUID
 
 import msgspec
@@ -12,12 +12,13 @@ from api.admin import audit
 from api.admin.credentials import MAX_RATE_LIMIT, OneCredential, key_hashes
 from api.answers import Answer, Confirmation, Instant
 from api.ask import AdminAsk
+from api.keys.caller import QuotaPeriod
 from api.keys.restrictions import MAX_NETWORKS, SCOPES, canonical
 from api.parameters import MAX_SAFE_INTEGER, Body, Choices, Integer, JsonSchema, Kind, Moment
 from api.sources import clock
 from shared import sql
 
-_PERIODS = ("day", "month")
+_PERIODS = get_args(QuotaPeriod)
 _MAX_NETWORK_LENGTH = 49  # an IPv6 address in full, with IPv4 notation at its end, and the length
 
 
@@ -25,7 +26,7 @@ class Quota(msgspec.Struct, frozen=True):
     """The maximum number of requests per day or month (UTC)."""
 
     requests: int
-    per: Literal["day", "month"]
+    per: QuotaPeriod
 
 
 class QuotaKind(Kind[Quota]):
@@ -125,7 +126,7 @@ class _Rules(msgspec.Struct, frozen=True):
     rate_limit_per_minute: int
     expires_at: datetime | None
     quota_requests: int | None
-    quota_per: Literal["day", "month"] | None
+    quota_per: QuotaPeriod | None
     ip_networks: list[str]
     scopes: list[str]
 

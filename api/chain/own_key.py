@@ -1,6 +1,5 @@
 """The endpoint at which an API key reads its own limits and restrictions."""
 
-from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -8,13 +7,14 @@ import msgspec
 from api import errors
 from api.answers import Answer, Instant
 from api.ask import KeyAsk, Nothing
+from api.keys.caller import QuotaPeriod
 
 
 class QuotaState(msgspec.Struct, frozen=True):
     """The maximum number of requests per day or month (UTC), how many remain, and when the next period begins."""
 
     requests: int
-    per: Literal["day", "month"]
+    per: QuotaPeriod
     remaining: int
     resets_at: Instant
 

@@ -86,6 +86,10 @@ class AdminKey(msgspec.Struct, frozen=True):
     is_bootstrap: bool
 
 
+QuotaPeriod = Literal["day", "month"]
+"""The periods of a quota, in UTC, by the words that Postgres' `date_trunc` knows."""
+
+
 class KeyRow(msgspec.Struct, frozen=True):
     """The properties of an API key that decide whether a request is admitted."""
 
@@ -97,7 +101,7 @@ class KeyRow(msgspec.Struct, frozen=True):
     expired: bool
     user_status: str
     quota_requests: int | None  # null without a quota; the other quota_ fields then mean nothing
-    quota_per: Literal["day", "month"] | None
+    quota_per: QuotaPeriod | None
     quota_since: datetime
     quota_until: datetime
     quota_used: int

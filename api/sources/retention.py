@@ -48,42 +48,34 @@ async def run(pool: asyncpg.Pool, settings: Settings) -> None:
     await asyncio.sleep(random.uniform(0, _FIRST_WITHIN_S))
     while True:
         try:
-            pruned = await prune(
-                pool,
-                settings.usage_minutes_days,
-                settings.usage_hours_days,
-                settings.audit_reads_days,
-                settings.submitted_days,
-            )
+            pruned = await prune(pool, settings)
             log.info("retention.pruned", **msgspec.structs.asdict(pruned))
         except Busy:
             log.debug("retention.left_to_another")
         await asyncio.sleep(_EVERY_S)
 
 
-class Pruned(msgspec.Struct, frozen=True):
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """How many rows of each kind were dropped."""
 
-    usage_minutes: int
-    usage_hours: int
-    audit_readings: int
-    submitted_transactions: int
-    idempotency_keys: int
+    usage_minutes: int = 0
+    usage_hours: int = 0
+    audit_readings: int = 0
+    submitted_transactions: int = 0
+    idempotency_keys: int = 0
 
 
-async def prune(
-    pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: int, audit_reads_days: int, submitted_days: int
-) -> Pruned:
-    """Drop rows older than the given number of days. Raises Busy if another process is pruning."""
+async def prune(pool: asyncpg.Pool, settings: Settings) -> Pruned:
+    """Drop the rows that are older than the settings allow. Raises Busy if another process is pruning."""
     async with _step(pool) as db:
-        await _keep.run(db, usage_minutes_days, usage_hours_days)
+        await _keep.run(db, settings.usage_minutes_days, settings.usage_hours_days)
         await _drop_former_keys.run(db)
     return Pruned(
-        await _prune_usage(pool, _drop_minutes),
-        await _prune_usage(pool, _drop_hours),
-        await _prune_all(pool, _drop_readings, audit_reads_days),
-        await _prune_all(pool, _drop_submitted, submitted_days),
-        await _prune_all(pool, _drop_idempotency_keys),
+        usage_minutes=await _prune_usage(pool, _drop_minutes),
+        usage_hours=await _prune_usage(pool, _drop_hours),
+        audit_readings=await _prune_all(pool, _drop_readings, settings.audit_reads_days),
+        submitted_transactions=await _prune_all(pool, _drop_submitted, settings.submitted_days),
+        idempotency_keys=await _prune_all(pool, _drop_idempotency_keys),
     )
 
 

@@ -16,6 +16,7 @@ from api.sources import retention
 from api.sources.chain_servers import CONNECTIONS_EACH
 from api.sources.retention import Pruned
 from shared import database
+from shared.settings import Settings
 from tests.api.chains import Chain, Tx, hash_of
 from tests.api.client import Client
 from tests.api.conftest import IssueKey, Use
@@ -304,7 +305,9 @@ async def test_old_minutes_are_deleted_and_their_days_kept(
         UUID(credential["id"]),
     )
     pool = await database.create_pool(database_url, None, most=2)
-    assert await retention.prune(pool, 30, 100, 90, 7) == Pruned(5_003, 2_400, 0, 0, 0)
+    assert await retention.prune(pool, Settings(usage_minutes_days=30, usage_hours_days=100)) == Pruned(
+        usage_minutes=5_003, usage_hours=2_400
+    )
     assert await db.fetchval("SELECT count(*) FROM partner.usage_hour") == 2_400
     assert await db.fetchval("SELECT count(*) FROM partner.usage") == 1
     path = f"/usage/{credential['id']}"
@@ -331,7 +334,7 @@ async def test_old_entries_of_reads_are_deleted_and_those_of_changes_kept(
     await db.execute("UPDATE partner.audit_log SET created_at = now() - interval '91 days'")
     await partner.get("/users")
     pool = await database.create_pool(database_url, None, most=2)
-    assert await retention.prune(pool, 400, 800, 90, 7) == Pruned(0, 0, 6, 0, 0)
+    assert await retention.prune(pool, Settings()) == Pruned(audit_readings=6)
     assert await partner.actions() == ["user_account.listed", "user_account.created"]
     await pool.close()
 
@@ -340,8 +343,8 @@ async def test_one_process_prunes_at_a_time(database_url: str) -> None:
     pool = await database.create_pool(database_url, None, most=2)
     async with retention._step(pool):
         with pytest.raises(retention.Busy):
-            await retention.prune(pool, 400, 800, 90, 7)
-    assert await retention.prune(pool, 400, 800, 90, 7) == Pruned(0, 0, 0, 0, 0)
+            await retention.prune(pool, Settings())
+    assert await retention.prune(pool, Settings()) == Pruned()
     await pool.close()
 
 

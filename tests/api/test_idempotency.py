@@ -18,6 +18,7 @@ from api.routes import ROUTES
 from api.sources import retention
 from api.sources.retention import Pruned
 from shared import database
+from shared.settings import Settings
 from tests.api.client import Client, Reply
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, changeable, everything
 from tests.chain.harness import Process
@@ -334,5 +335,5 @@ async def test_old_keys_are_deleted_in_steps(partner: Partner, db: asyncpg.Conne
         " gen_random_uuid(), NULL, '\\x00', '{}' FROM generate_series(1, 2500) AS n"
     )
     async with await database.create_pool(database_url, None, most=1) as pool:
-        assert await retention.prune(pool, 400, 800, 90, 7) == Pruned(0, 0, 0, 0, 2_500)
+        assert await retention.prune(pool, Settings()) == Pruned(idempotency_keys=2_500)
     assert await db.fetchval("SELECT count(*) FROM partner.idempotency_key") == 1

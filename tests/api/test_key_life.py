@@ -15,6 +15,7 @@ from api.keys.limits.verdicts import RunningQuota
 from api.keys.restrictions import MAX_NETWORKS, SCOPES, KeyUse, bits, parse
 from api.sources import clock, retention
 from shared import database
+from shared.settings import Settings
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
 from tests.api.minutes import good_key
@@ -161,7 +162,7 @@ async def test_ended_keys_are_forgotten_after_a_month(
         " WHERE key_hash = (SELECT min(key_hash::text)::bytea FROM partner.former_key)"
     )
     async with await database.create_pool(database_url, None, most=1) as pool:
-        await retention.prune(pool, 400, 400, 90, 7)
+        await retention.prune(pool, Settings())
     assert await db.fetchval("SELECT count(*) FROM partner.former_key") == 1
 
 

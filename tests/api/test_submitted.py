@@ -21,6 +21,7 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from shared import database
 from shared.network import PREVIEW
+from shared.settings import Settings
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
 from tests.api.partners import Partner, partner_of
@@ -419,7 +420,7 @@ async def test_the_last_transactions_of_an_account_are_kept(
         bytes.fromhex(hashes[1]),
     )
     async with await database.create_pool(followed.environment["DATABASE_URL"], None, most=1) as pool:
-        assert (await retention.prune(pool, 400, 800, 90, 7)).submitted_transactions == 1
+        assert (await retention.prune(pool, Settings())).submitted_transactions == 1
     assert [(await followed.of(each)).status for each in hashes] == [404, 404, 200]
 
 

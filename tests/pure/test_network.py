@@ -1,6 +1,8 @@
 """Slots, time and epochs at points of the real networks."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -36,3 +38,9 @@ def test_an_epoch_begins_where_the_previous_one_ends(network: Network, epoch_no:
     assert network.epoch_of(start) == epoch_no
     if epoch_no:
         assert network.epoch_of(start - 1) == epoch_no - 1
+
+
+def test_the_pages_know_each_network_by_its_id() -> None:
+    words = (Path(__file__).parents[2] / "api" / "static" / "shared" / "words.js").read_text()
+    (names,) = re.findall(r"^export const NETWORKS = \[(.+)\];$", words, flags=re.MULTILINE)
+    assert [name.strip(' "').lower() for name in names.split(",")] == [network.name for network in NETWORKS]
