@@ -13,8 +13,8 @@ WHERE {which}
 {page}
 
 -- name: matching
--- An owner's credentials that match all filters. A null filter matches any; $2 includes revoked ones, unless a status
--- ($5) is given. Cost: the owner's credentials, if a filter matches few.
+-- An admin key's credentials that match all filters. A null filter matches any; $2 includes revoked ones, unless a
+-- status ($5) is given. Cost: the key's credentials, if a filter matches few.
 credential.admin_key_id = $1
   AND ($2 OR $5::text IS NOT NULL OR credential.revoked_at IS NULL)
   AND ($3::uuid IS NULL OR credential.user_account_id = $3)

@@ -9,8 +9,8 @@ WHERE {which}
 {page}
 
 -- name: matching
--- An owner's accounts that match all filters; a null filter means any. Cost: the owner's accounts, if a filter matches
--- few.
+-- An admin key's accounts that match all filters; a null filter means any. Cost: the key's accounts, if a filter
+-- matches few.
 user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
   AND ($2::text IS NULL OR user_account.status = $2)
   AND ($3::text IS NULL OR user_account.external_id = $3)
