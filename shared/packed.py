@@ -6,7 +6,7 @@ only the database of one network knows (docs/decisions/0026).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -106,13 +106,20 @@ _SHORT_IN_CERTIFICATE = {
 }
 
 
+class Anchor(NamedTuple):
+    """Where a document is, and the hash of its content."""
+
+    url: str
+    content_hash: bytes
+
+
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT_IN_CERTIFICATE.__getitem__):
     """A certificate, with the fields that its type has.
 
     `type_no` is its place in CERTIFICATES, or its name if it is not there. Credentials are as in the CDDL: a byte (0
     for a key, 1 for a script) and the hash (28 bytes). A representative may also be a byte of FIXED_REPRESENTATIVES.
     `cold` and `hot` are a committee member and its delegate, `genesis` a genesis key, its delegate and the delegate's
-    VRF key, `anchor` a URL and the hash of the document there.
+    VRF key.
     """
 
     type_no: Annotated[int, msgspec.Meta(ge=0, lt=len(CERTIFICATES))] | str
@@ -125,7 +132,7 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, ren
     cold: bytes | None = None
     hot: bytes | None = None
     genesis: tuple[bytes, bytes, bytes] | None = None
-    anchor: tuple[str, bytes] | None = None
+    anchor: Anchor | None = None
 
     @property
     def type(self) -> str:
@@ -258,7 +265,8 @@ def unpack_output_at(data: bytes, index: int) -> Output | None:
 
 def lovelace_in(data: bytes) -> int:
     """The lovelace of all outputs in an outputs column, whose assets are not unpacked."""
-    return sum(paid.lovelace for paid in _payments.decode(_body(data))[1])
+    _, payments = _payments.decode(_body(data))
+    return sum(payment.lovelace for payment in payments)
 
 
 def unpack_output(data: bytes) -> Output:
@@ -273,7 +281,7 @@ def pack_attached(attached: Sequence[Attached]) -> bytes | None:
 
 def unpack_attached(data: bytes | None) -> dict[int, Attached]:
     """The datums and reference scripts of a transaction's outputs by output index; no bytes mean none."""
-    return {} if data is None else {each.output_index: each for each in _attached.decode(_body(data))}
+    return {} if data is None else {attached.output_index: attached for attached in _attached.decode(_body(data))}
 
 
 def output_key(tx_hash: bytes, index: int) -> OutputKey:
@@ -281,9 +289,14 @@ def output_key(tx_hash: bytes, index: int) -> OutputKey:
     return _INPUT + tx_hash + _encode(index)
 
 
+def tx_hash_of(key: OutputKey) -> bytes:
+    """The transaction hash in a key."""
+    return key[3:35]
+
+
 def output_of(key: OutputKey) -> tuple[bytes, int]:
     """The transaction hash and the output index in a key."""
-    return key[3:35], _index.decode(key[35:])
+    return tx_hash_of(key), _index.decode(key[35:])
 
 
 def pack_input(key: OutputKey, source: bytes | None) -> bytes:

@@ -108,7 +108,7 @@ def show(certificate: packed.Certificate, network: Network) -> Certificate:
         committee_member=_credential(certificate.cold),
         committee_delegate=_credential(certificate.hot),
         genesis_delegation=UNSET if genesis is None else GenesisDelegation(*(part.hex() for part in genesis)),
-        anchor=UNSET if anchor is None else Anchor(anchor[0], anchor[1].hex()),
+        anchor=UNSET if anchor is None else Anchor(anchor.url, anchor.content_hash.hex()),
     )
 
 

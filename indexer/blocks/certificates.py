@@ -39,7 +39,7 @@ class VoteDelegation(msgspec.Struct, frozen=True, gc=False):
 
 
 class RepresentativeChange(msgspec.Struct, frozen=True, gc=False):
-    """A representative registers, updates its anchor (URL and hash), or retires.
+    """A representative registers, updates its anchor, or retires.
 
     `lovelace` is the deposit that is taken or returned, None for an update.
     """
@@ -47,7 +47,7 @@ class RepresentativeChange(msgspec.Struct, frozen=True, gc=False):
     kind: str
     representative: bytes
     lovelace: int | None
-    anchor: tuple[str, bytes] | None
+    anchor: packed.Anchor | None
 
 
 class PoolUpdate(msgspec.Struct, frozen=True, gc=False):
@@ -119,9 +119,9 @@ def _packed(certificate: frames.Certificate, network: Network) -> packed.Certifi
     )
 
 
-def _anchor(certificate: frames.Certificate) -> tuple[str, bytes] | None:
+def _anchor(certificate: frames.Certificate) -> packed.Anchor | None:
     anchor = certificate.metadata
-    return None if anchor is None else (anchor.url, bytes.fromhex(anchor.hash))
+    return None if anchor is None else packed.Anchor(anchor.url, bytes.fromhex(anchor.hash))
 
 
 def party_of(party: frames.Party | None) -> bytes | None:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import zlib
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import cbor2
 import msgspec
@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     # NOTE: not at run time, since processes of verify need no node, and would take a third longer to start.
     from indexer.ogmios.connection import Ogmios
 
-GenesisOutput = tuple[bytes, bytes, int]
-"""Transaction hash, raw address, lovelace; the index is 0."""
+
+class GenesisOutput(NamedTuple):
+    """An output of the genesis, whose index is 0. Its address is raw."""
+
+    tx_hash: bytes
+    address: bytes
+    lovelace: int
+
 
 _REDEEM = 2
 
@@ -73,7 +79,8 @@ async def load(node: "Ogmios", network: Network) -> Genesis:
         raise frames.Unreadable(f"genesis configuration: {error}") from error
     return Genesis(
         outputs=sorted(
-            (hashlib.blake2b(raw, digest_size=32).digest(), raw, lovelace) for raw, lovelace in funds + vouchers
+            GenesisOutput(hashlib.blake2b(raw, digest_size=32).digest(), raw, lovelace)
+            for raw, lovelace in funds + vouchers
         ),
         stake_deposit=frames.lovelace(shelley.initial_parameters.stake_credential_deposit),
         pool_deposit=frames.lovelace(shelley.initial_parameters.stake_pool_deposit),

@@ -123,28 +123,26 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
     spent = [key for tx in transactions for key in tx.inputs]
     accounts, pool_ids = certificates.named_by(block, network)
     addresses, assets = _Places(), _Places()
-    packed_transactions = [
-        [_packed(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions
-    ]
+    groups = [[_transaction(tx, addresses, assets, network) for tx in group] for group in block.transactions]
     return PackedBlock(
-        block.era,
-        block.point,
-        block.block_no,
-        block.ancestor,
-        block.ebb,
-        block.pool_id,
-        node_tip,
-        len(block.transactions),
-        Lookups(
+        era=block.era,
+        point=block.point,
+        block_no=block.block_no,
+        ancestor=block.ancestor,
+        ebb=block.ebb,
+        pool_id=block.pool_id,
+        node_tip=node_tip,
+        host_count=len(block.transactions),
+        lookups=Lookups(
             tx_hashes=list(made),
-            spent=[key for key in spent if packed.output_of(key)[0] not in made],
+            spent=[key for key in spent if packed.tx_hash_of(key) not in made],
             addresses=list(addresses),
             assets=list(assets),
             reward_accounts=list(accounts),
             pool_ids=list(pool_ids),
         ),
-        _observed(transactions),
-        _encode(packed_transactions),
+        observations=_observed(transactions),
+        packed=_encoded(groups, block.point),
     )
 
 
@@ -165,50 +163,58 @@ class _Places(dict[bytes, int]):
         return place
 
 
-def _packed(tx: Effects, addresses: _Places, assets: _Places, at: Point, network: Network) -> msgspec.Raw:
+def _encoded(groups: list[list[Transaction]], at: Point) -> bytes:
     try:
-        return msgspec.Raw(_encode(_fields(tx, addresses, assets, network)))
+        return _encode(groups)
     except OverflowError as error:
         # No ledger has a number beyond 64 bits.
-        where = f"block {at.block_hash.hex()} at slot {at.slot_no}: transaction {tx.tx_hash.hex()}"
+        tx_hash = next(tx.tx_hash for group in groups for tx in group if not _is_encodable(tx))
+        where = f"block {at.block_hash.hex()} at slot {at.slot_no}: transaction {tx_hash.hex()}"
         raise frames.Unreadable(f"{where}: {error}") from error
 
 
-def _fields(tx: Effects, addresses: _Places, assets: _Places, network: Network) -> tuple[object, ...]:
-    """The fields of Transaction."""
+def _is_encodable(tx: Transaction) -> bool:
+    try:
+        _encode(tx)
+    except OverflowError:
+        return False
+    return True
+
+
+def _transaction(tx: Effects, addresses: _Places, assets: _Places, network: Network) -> Transaction:
     extra = tx.extra
     if tx.certificates:
         packed_certificates = certificates.packed_of(tx.certificates, tx.tx_hash, network)
         extra = msgspec.structs.replace(extra, certificates=packed_certificates)
-    payments: list[tuple[object, ...]] = []
+    payments: list[Payment] = []
     references: list[tuple[int, int]] = []
     for index, output in enumerate(tx.outputs, tx.first_index):
         if not output.assets:
-            payments.append((addresses[output.address], output.lovelace, output.assets, 0))
+            payments.append(Payment(addresses[output.address], output.lovelace, _NOTHING, 0))
             continue
         held, tokens = _by_place(output.assets, assets), reference_tokens(output.assets)
         references += [(assets[token], index) for token in tokens]
-        payments.append((addresses[output.address], output.lovelace, held, len(tokens)))
-    datum_hashes = {each.output_index: each.datum_hash for each in tx.attached} if references else {}
-    return (
-        tx.tx_hash,
-        tx.inputs,
-        tx.first_index,
-        payments,
-        _by_place(tx.mint, assets) if tx.mint else tx.mint,
-        [assets[asset] for asset in described(tx)] if tx.mint else (),
-        tx.fee,
-        tx.size,
-        extra.valid,
-        extra.withdrawals,
-        extra.credits,
-        tx.certificates,
-        tx.other_payments,
-        [(token, index, datum_hashes.get(index)) for token, index in references],
-        tx.datums,
-        tx.scripts,
-        packed.pack_attached(tx.attached),
-        packed.pack_extra(extra),
+        payments.append(Payment(addresses[output.address], output.lovelace, held, len(tokens)))
+    datum_hashes = {attached.output_index: attached.datum_hash for attached in tx.attached} if references else {}
+    return Transaction(
+        tx_hash=tx.tx_hash,
+        inputs=tx.inputs,
+        first_index=tx.first_index,
+        payments=payments,
+        mint=_by_place(tx.mint, assets) if tx.mint else _NOTHING,
+        named=[assets[asset] for asset in described(tx)] if tx.mint else [],
+        fee=tx.fee,
+        size=tx.size,
+        valid=extra.valid,
+        withdrawals=extra.withdrawals,
+        credits=extra.credits,
+        certificates=tx.certificates,
+        other_payments=tx.other_payments,
+        reference_outputs=[(token, index, datum_hashes.get(index)) for token, index in references],
+        datums=tx.datums,
+        scripts=tx.scripts,
+        attached=packed.pack_attached(tx.attached),
+        extra=packed.pack_extra(extra),
     )
 
 
@@ -234,6 +240,7 @@ def _observed(transactions: list[Effects]) -> Observations:
     return Observations(sized, lossy, unknown)
 
 
+_NOTHING: dict[int, int] = {}
 # The beginnings of metadata in the detailed schema of Ogmios, which distinguishes bytes from text.
 _DETAILED = (b'{"int"', b'{"string"', b'{"bytes"', b'{"list"', b'{"map"')
 _encode = msgspec.msgpack.Encoder().encode

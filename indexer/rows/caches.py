@@ -50,11 +50,11 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recent(dict[Key, Value]):
-    """A dict of at most about `most` entries. Its owner calls `trim`, which forgets the older half."""
+    """A dict of at most about `max_entries`. Its user calls `trim`, which forgets the older half."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_entries: int) -> None:
         super().__init__()
-        self._most = most
+        self._max_entries = max_entries
         self._older: dict[Key, Value] = {}
         self._parts = 0
 
@@ -69,7 +69,7 @@ class Recent(dict[Key, Value]):
     @property
     def is_full(self) -> bool:
         """Whether the newer half is full."""
-        return len(self) > self._most // 2
+        return len(self) > self._max_entries // 2
 
     def get_many(self, keys: list[Key]) -> list[Value]:
         """The value of each key, in the same order."""
@@ -178,8 +178,8 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
 
     def find(self, key: OutputKey) -> ResolvedOutput | None:
         """The output, None if it is not cached."""
-        found = self.get(key) or self._older.get(key)
-        return None if found is None else _unpack(found)
+        data = self.get(key) or self._older.get(key)
+        return None if data is None else _unpack(data)
 
     def add(self, outputs: Mapping[OutputKey, ResolvedOutput]) -> None:
         """Remember outputs."""

@@ -5,6 +5,7 @@ In bulk none of this is needed: the end of bulk numbers all rows at once and add
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -75,19 +76,23 @@ class Assets:
 
     async def entries_of(self, db: Connection, rows: Rows) -> HistoryEntries:
         """The additions of a batch's part of one epoch. Call it once for each part, in order."""
-        await self._look_up(db, {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints})
+        await self._look_up(db, {row.asset_no for row in rows.asset_txs} | {row.asset_no for row in rows.mints})
         return HistoryEntries(
             address_txs=_joined((address_no, tx_id.to_bytes(8)) for address_no, tx_id in rows.address_txs),
             account_txs=_joined((stake_no, tx_id.to_bytes(8)) for stake_no, tx_id in rows.account_txs),
             withdrawals=_joined(
-                (stake_no, tx_id.to_bytes(8) + lovelace.to_bytes(10)) for stake_no, tx_id, lovelace in rows.withdrawals
+                (row.stake_no, row.tx_id.to_bytes(8) + row.lovelace.to_bytes(10)) for row in rows.withdrawals
             ),
             asset_txs=_joined(
-                (asset_no, tx_id.to_bytes(8) + _quantity_of(small, large).to_bytes(10))
-                for asset_no, tx_id, small, large in rows.asset_txs
+                (row.asset_no, row.tx_id.to_bytes(8) + _quantity_of(row).to_bytes(10)) for row in rows.asset_txs
             ),
             supplies=self._supplies(rows),
-            mints=[tables.Mint(row[0], self._number_mint(row[0]), *row[1:]) for row in rows.mints],
+            mints=[
+                tables.Mint(
+                    row.asset_no, self._number_mint(row.asset_no), row.tx_id, row.quantity, row.large, row.named
+                )
+                for row in rows.mints
+            ],
         )
 
     def forget(self, assets: Iterable[AssetNo]) -> None:
@@ -115,19 +120,20 @@ class Assets:
         An asset has none if it is new, or if a rollback removed all of its transactions.
         """
         supplies: dict[AssetNo, SupplyChange] = {}
-        for asset_no, tx_id, small, large, _ in rows.mints:
-            supply = supplies.setdefault(asset_no, SupplyChange())
-            quantity = _quantity_of(small, large)
+        for mint in rows.mints:
+            supply = supplies.setdefault(mint.asset_no, SupplyChange())
+            quantity = _quantity_of(mint)
             supply.mint(quantity, 1)
             if quantity > 0 and supply.first_mint_tx_id is None:
-                supply.first_mint_tx_id = tx_id
+                supply.first_mint_tx_id = mint.tx_id
         begun = set[AssetNo]()
-        for asset_no, tx_id in [*(row[:2] for row in rows.asset_txs), *(row[:2] for row in rows.mints)]:
-            if not self._states[asset_no].exists:
-                begun.add(asset_no)
-                supply = supplies.setdefault(asset_no, SupplyChange())
-                if supply.first_tx_id is None or tx_id < supply.first_tx_id:
-                    supply.first_tx_id = tx_id
+        moving: Iterable[tables.StagedAssetTx | tables.StagedMint] = chain(rows.asset_txs, rows.mints)
+        for row in moving:
+            if not self._states[row.asset_no].exists:
+                begun.add(row.asset_no)
+                supply = supplies.setdefault(row.asset_no, SupplyChange())
+                if supply.first_tx_id is None or row.tx_id < supply.first_tx_id:
+                    supply.first_tx_id = row.tx_id
         for asset_no in begun:
             self._states[asset_no].exists = True
         return supplies
@@ -141,9 +147,9 @@ def _joined(entries: Iterable[tuple[No, bytes]]) -> dict[No, bytes]:
     return joined
 
 
-def _quantity_of(small: int | None, large: int | None) -> int:
+def _quantity_of(row: tables.StagedAssetTx | tables.StagedMint) -> int:
     """A quantity from its two columns."""
-    quantity = large if small is None else small
+    quantity = row.large if row.quantity is None else row.quantity
     assert quantity is not None, "one of the two columns is set"
     return quantity
 

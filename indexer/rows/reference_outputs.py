@@ -1,5 +1,7 @@
 """The outputs that hold CIP-68 reference tokens."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from indexer.blocks.packed_block import Transaction
@@ -8,18 +10,26 @@ from shared import packed
 from shared.ledger import AssetNo, TxId
 
 
+class SpentReference(NamedTuple):
+    """A reference output, and the transaction that spends it."""
+
+    tx_hash: bytes
+    output_index: int
+    spent_by: TxId
+
+
 class ReferenceOutputs(msgspec.Struct):
-    """The reference outputs that are spent (hash, index, spending tx_id).
+    """The reference outputs that are spent.
 
     `spent_tokens` counts the reference tokens in them: one row of reference_output each.
     """
 
-    spent_references: list[tuple[bytes, int, TxId]] = []
+    spent_references: list[SpentReference] = []
     spent_tokens: int = 0
 
     def spend(self, tx_id: TxId, key: packed.OutputKey, tokens: int) -> None:
         """Add an output with this many reference tokens that a transaction spends."""
-        self.spent_references.append((*packed.output_of(key), tx_id))
+        self.spent_references.append(SpentReference(*packed.output_of(key), tx_id))
         self.spent_tokens += tokens
 
 

@@ -5,7 +5,7 @@ A batch needs a fixed, small number of queries; most references come from caches
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,11 +36,16 @@ from shared.ledger import (
 )
 from shared.metadata import REFERENCE_PREFIX
 from shared.network import Network
-from shared.packed import Output, OutputKey, Quantities
+from shared.packed import OutputKey, Quantities
 from shared.sql import Connection
 
-PlacedOutput = tuple[TxId, int, Output]
-"""The tx_id of a transaction, the index of one of its outputs, and that output."""
+
+class PlacedOutput(NamedTuple):
+    """An output, its index, and the tx_id of the transaction that made it."""
+
+    tx_id: TxId
+    output_index: int
+    output: packed.Output
 
 
 class UnspentChange(msgspec.Struct, frozen=True):
@@ -85,7 +90,7 @@ class Resolver:
             cache.trim()
         made = set[bytes]().union(*(lookups.tx_hashes for lookups in (*unapplied, *blocks)))
         spent = chain.from_iterable(lookups.spent for lookups in blocks)
-        unknown = [key for key in self.unspent.unknown(spent) if packed.output_of(key)[0] not in made]
+        unknown = [key for key in self.unspent.unknown(spent) if packed.tx_hash_of(key) not in made]
         fetched, of_genesis = await _fetch(db, unknown) if unknown else ({}, {})
         of_genesis_at = (output.address for output in of_genesis.values())
         first_seen = await self.look_up_numbers(
@@ -97,7 +102,7 @@ class Resolver:
         )
         self.unspent.add(dict(zip(fetched, await resolve_outputs(db, list(fetched.values())), strict=True)))
         self.unspent.add(
-            {key: self.genesis_output(one.tx_id, one.address, one.lovelace) for key, one in of_genesis.items()}
+            {key: self.genesis_output(row.tx_id, row.address, row.lovelace) for key, row in of_genesis.items()}
         )
         return first_seen
 
@@ -151,19 +156,20 @@ def outputs_paid(
 ) -> list[ResolvedOutput]:
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
-    for index, one in enumerate(tx.payments, tx.first_index):
-        address_no, stake_no = addresses[one.address]
-        quantities = by_number(one.assets, assets) if one.assets else _NOTHING
-        paid.append(_resolved(tx_id, index, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
+    for index, payment in enumerate(tx.payments, tx.first_index):
+        address_no, stake_no = addresses[payment.address]
+        quantities = by_number(payment.assets, assets) if payment.assets else _NOTHING
+        tokens = payment.reference_tokens
+        paid.append(_resolved(tx_id, index, address_no, stake_no, payment.lovelace, quantities, tokens))
     return paid
 
 
 async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> list[ResolvedOutput]:
     """Add to outputs the facts that their rows lack."""
-    return resolve(outputs, await facts_of(db, [output for _, _, output in outputs]))
+    return resolve(outputs, await facts_of(db, [placed.output for placed in outputs]))
 
 
-async def facts_of(db: Connection, outputs: Sequence[Output]) -> "OutputFacts":
+async def facts_of(db: Connection, outputs: Sequence[packed.Output]) -> "OutputFacts":
     """Look up the facts about some outputs that the outputs themselves do not contain."""
     facts = OutputFacts({}, set())
     if not outputs:
@@ -232,14 +238,14 @@ async def _fetch(
     }
     missing -= made.keys()
     genesis = {row.tx_hash: row for row in await _genesis_sources.all(db, list(missing))} if missing else {}
-    found, of_genesis = {}, {}
+    placed, of_genesis = {}, {}
     for key, (tx_hash, index) in wanted.items():
         if tx_hash in genesis and index == 0:
             of_genesis[key] = genesis[tx_hash]
         tx_id, first_index, outputs = made.get(tx_hash, (TxId(0), 0, []))
         if 0 <= index - first_index < len(outputs):
-            found[key] = tx_id, index, outputs[index - first_index]
-    return found, of_genesis
+            placed[key] = PlacedOutput(tx_id, index, outputs[index - first_index])
+    return placed, of_genesis
 
 
 class OutputFacts(msgspec.Struct, frozen=True):

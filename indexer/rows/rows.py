@@ -44,10 +44,10 @@ class Rows(msgspec.Struct):
     epoch_no: int
     lovelace_out: int = 0
     address_txs: list[tuple[AddressNo, TxId]] = []
-    asset_txs: list[tuple[AssetNo, TxId, int | None, int | None]] = []
+    asset_txs: list[tables.StagedAssetTx] = []
     account_txs: list[tuple[StakeNo, TxId]] = []
-    withdrawals: list[tuple[StakeNo, TxId, int]] = []
-    mints: list[tuple[AssetNo, TxId, int | None, int | None, bool]] = []
+    withdrawals: list[tables.StagedWithdrawal] = []
+    mints: list[tables.StagedMint] = []
     reference_outputs: ReferenceOutputs = msgspec.field(default_factory=ReferenceOutputs)
     datums: dict[bytes, tables.Datum] = {}
     scripts: dict[bytes, tables.Script] = {}
@@ -139,7 +139,8 @@ class _BlockRows:
                 if tx.certificates or tx.withdrawals or tx.credits:
                     rows.staking.add(tx_id, tx, epoch_no, resolver)
                     rows.withdrawals += [
-                        (resolver.stakes[account], tx_id, lovelace) for account, lovelace in tx.withdrawals.items()
+                        tables.StagedWithdrawal(resolver.stakes[account], tx_id, lovelace)
+                        for account, lovelace in tx.withdrawals.items()
                     ]
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
@@ -165,7 +166,10 @@ class _BlockRows:
         rows.address_txs += [(address_no, tx_id) for address_no in spent.addresses | received.addresses]
         rows.account_txs += [(stake_no, tx_id) for stake_no in spent.stakes | received.stakes]
         if received.quantities:
-            rows.asset_txs += [(asset_no, tx_id, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
+            rows.asset_txs += [
+                tables.StagedAssetTx(asset_no, tx_id, *quantity_columns(quantity))
+                for asset_no, quantity in received.quantities.items()
+            ]
         mint = self._add_mint(tx_id, tx, surplus) if tx.mint else None
         if tx.reference_outputs:
             rows.inserts[tables.REFERENCE_OUTPUT].extend(reference_outputs.made_by(tx_id, tx, self._assets))
@@ -196,7 +200,8 @@ class _BlockRows:
         surplus.add(minted, 1)
         named = {self._assets[place] for place in tx.named}
         self._rows.mints += [
-            (asset_no, tx_id, *quantity_columns(quantity), asset_no in named) for asset_no, quantity in minted.items()
+            tables.StagedMint(asset_no, tx_id, *quantity_columns(quantity), asset_no in named)
+            for asset_no, quantity in minted.items()
         ]
         return packed.pack_mint(minted)
 

@@ -1,6 +1,7 @@
 """From blocks to rows of stake and pools, and changed delegations."""
 
 from collections import Counter
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,17 +33,23 @@ class Fork(msgspec.Struct, frozen=True):
     first_tx_id: TxId
 
 
+class Delegation(NamedTuple):
+    """The pool of a credential and the first epoch in which it counts; null both if it no longer delegates."""
+
+    pool_no: PoolNo | None
+    active_epoch_no: int | None
+
+
 class Staking(msgspec.Struct):
     """Rows of certificates, which go into `inserts`, and changes, of a batch whose blocks are all of one epoch.
 
-    `begun` are the epochs that begin with its first block. `delegations` has pool_no and active_epoch_no of
-    the credentials whose delegation changes.
+    `begun` are the epochs that begin with its first block, `delegations` those that change, by stake_no.
     """
 
     begun: list[int]
     fork: Fork | None = None
     inserts: Inserts = msgspec.field(default_factory=Inserts)
-    delegations: dict[StakeNo, tuple[PoolNo | None, int | None]] = {}
+    delegations: dict[StakeNo, Delegation] = {}
     blocks: Counter[tuple[PoolNo, int]] = msgspec.field(default_factory=Counter)
     withdrawn: Counter[StakeNo] = msgspec.field(default_factory=Counter)
     credited: set[StakeNo] = set()
@@ -65,7 +72,7 @@ class Staking(msgspec.Struct):
                     event = tables.StakeEvent(tx_id, stake_no, pool_no, epoch_no, place, kind)
                     inserts[tables.STAKE_EVENT].append(event)
                     active_epoch_no = None if pool_no is None else epoch_no + ACTIVE_AFTER_EPOCHS
-                    self.delegations[stake_no] = (pool_no, active_epoch_no)
+                    self.delegations[stake_no] = Delegation(pool_no, active_epoch_no)
                     if kind == "deregistration":
                         ended = tables.VoteDelegation(tx_id, stake_no, place, kind, None)
                         inserts[tables.VOTE_DELEGATION].append(ended)
@@ -74,7 +81,7 @@ class Staking(msgspec.Struct):
                     delegated = tables.VoteDelegation(tx_id, stake_no, place, "delegation", representative)
                     inserts[tables.VOTE_DELEGATION].append(delegated)
                 case RepresentativeChange(kind, representative, lovelace, anchor):
-                    url, anchor_hash = (None, None) if anchor is None else (anchor[0].encode(), anchor[1])
+                    url, anchor_hash = (None, None) if anchor is None else (anchor.url.encode(), anchor.content_hash)
                     inserts[tables.REPRESENTATIVE_EVENT].append(
                         tables.RepresentativeEvent(tx_id, place, kind, lovelace, representative, url, anchor_hash)
                     )
@@ -97,7 +104,7 @@ def of_genesis(genesis: Genesis, resolver: Resolver, inserts: Inserts) -> Stakin
         stake_no, pool_no = resolver.stakes[account], resolver.pools[pool_id]
         event = tables.StakeEvent(_GENESIS, stake_no, pool_no, -ACTIVE_AFTER_EPOCHS, 0, "delegation")
         staking.inserts[tables.STAKE_EVENT].append(event)
-        staking.delegations[stake_no] = (pool_no, 0)
+        staking.delegations[stake_no] = Delegation(pool_no, 0)
     return staking
 
 

@@ -227,7 +227,7 @@ POOL_UPDATE = History("pool_update", PoolUpdate, Found.BY_TX_ID, key=3)
 POOL_RETIREMENT = History("pool_retirement", PoolRetirement, Found.BY_TX_ID)
 
 
-# Mints, and what bulk stages, in `Rows` as plain tuples: a transaction has several, and those cost a quarter ----------
+# Mints, and what bulk stages. `Rows` has plain tuples for those of addresses: a transaction has several of them -------
 
 
 class Mint(NamedTuple):

@@ -21,13 +21,13 @@ def find(server_major: int) -> Path:
 
     Raises CopyRefused if there is none.
     """
-    fitting = [(major, path) for path in _installed() if (major := _major(path)) >= server_major]
+    fitting = {path: major for path in _installed() if (major := _major(path)) >= server_major}
     if not fitting:
         raise CopyRefused(
             f"no pg_dump of PostgreSQL {server_major} or newer is installed: "
             f"install the package postgresql-client-{server_major}"
         )
-    return min(fitting, key=lambda each: each[0])[1]
+    return min(fitting, key=fitting.__getitem__)
 
 
 async def dump(program: Path, url: str, out: Path, *, schema: str, snapshot: str, jobs: int) -> None:
@@ -129,5 +129,5 @@ def _installed() -> Iterator[Path]:
 def _major(program: Path) -> int:
     """The major version of a pg_dump; 0 if it does not report one."""
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"\) (\d+)", said.stdout)
-    return int(found[1]) if found else 0
+    version = re.search(r"\) (\d+)", said.stdout)
+    return int(version[1]) if version else 0

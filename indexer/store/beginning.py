@@ -20,14 +20,14 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         await erase(db)
         await forget_verification(db, network)
         outputs = [
-            tables.GenesisOutput(tx_hash, ledger.tx_id_of(-1 - place, 0), raw, lovelace)
-            for place, (tx_hash, raw, lovelace) in enumerate(genesis.outputs)
+            tables.GenesisOutput(output.tx_hash, ledger.tx_id_of(-1 - place, 0), output.address, output.lovelace)
+            for place, output in enumerate(genesis.outputs)
         ]
         await forward.copy(db, tables.GENESIS_OUTPUT, outputs)
         resolver = await new_resolver(db, network)
         first_seen = await resolver.look_up_numbers(
             db,
-            dict.fromkeys(raw for _, raw, _ in reversed(genesis.outputs)),
+            dict.fromkeys(output.address for output in reversed(genesis.outputs)),
             set(),
             set(genesis.delegations),
             genesis.pools.keys() | set(genesis.delegations.values()),

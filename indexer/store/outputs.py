@@ -83,14 +83,16 @@ def _unspent(rows: "Sequence[_Transaction]", spenders: "Sequence[_Spenders]") ->
     for row in spenders:
         for tx_id, index, _ in unpack_spenders(row.slot_no, row.entries):
             spent[tx_id].add(index)
-    found = []
+    unspent = []
     for tx in rows:
         spent_here = spent[tx.tx_id]
         first_index, outputs = packed.unpack_outputs(tx.outputs)
-        found += [
-            (tx.tx_id, index, output) for index, output in enumerate(outputs, first_index) if index not in spent_here
+        unspent += [
+            PlacedOutput(tx.tx_id, index, output)
+            for index, output in enumerate(outputs, first_index)
+            if index not in spent_here
         ]
-    return found
+    return unspent
 
 
 async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:

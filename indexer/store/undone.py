@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import asyncpg
 import msgspec
@@ -13,7 +14,7 @@ from indexer.rows.outputs import UtxoRow, utxo_row
 from indexer.rows.resolver import OutputFacts, PlacedOutput, facts_of, resolve, stake_nos
 from shared import packed, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
-from shared.packed import Output, OutputKey
+from shared.packed import OutputKey
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -46,12 +47,16 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     rows = await _transactions_from.all(db, first_tx_id)
     made, inputs = [_made(row) for row in rows], [_known_inputs(row) for row in rows]
     made_by = await _makers(db, rows, inputs)
-    spent = [[(made_by[tx_hash], index, output) for tx_hash, index, output in of_tx] for of_tx in inputs]
-    facts = await facts_of(db, [output for outputs in (*made, *spent) for _, _, output in outputs])
+    spent = [
+        [PlacedOutput(made_by[known.tx_hash], known.output_index, known.source) for known in of_tx] for of_tx in inputs
+    ]
+    facts = await facts_of(db, [placed.output for outputs in (*made, *spent) for placed in outputs])
     # Outputs that these transactions both make and spend move nothing.
-    spent_places = {(tx_id, index) for sources in spent for tx_id, index, _ in sources}
-    unspent = [one for outputs in made for one in outputs if one[:2] not in spent_places]
-    earlier = [source for sources in spent for source in sources if source[0] < first_tx_id]
+    spent_places = {(source.tx_id, source.output_index) for sources in spent for source in sources}
+    unspent = [
+        placed for outputs in made for placed in outputs if (placed.tx_id, placed.output_index) not in spent_places
+    ]
+    earlier = [source for sources in spent for source in sources if source.tx_id < first_tx_id]
     removed, restored = resolve(unspent, facts), resolve(earlier, facts)
     hashes = {tx_id: tx_hash for tx_hash, tx_id in made_by.items()}
     amounts = Amounts()
@@ -76,31 +81,31 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
             withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
             asset_txs=asset_txs,
         ),
-        spent=Counter(slot_of(tx_id) for sources in spent for tx_id, _, _ in sources),
+        spent=Counter(slot_of(source.tx_id) for sources in spent for source in sources),
     )
 
 
 def _made(row: "_Packed") -> list[PlacedOutput]:
     """The outputs that a transaction makes."""
     first_index, outputs = packed.unpack_outputs(row.outputs)
-    return [(row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
+    return [PlacedOutput(row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
 
 
-def _known_inputs(row: "_Packed") -> list[tuple[bytes, int, Output]]:
-    """The outputs that a transaction spends, by hash and index, without those from before the first indexed block."""
+def _known_inputs(row: "_Packed") -> "list[_KnownInput]":
+    """The inputs of a transaction, without those that spend outputs from before the first indexed block."""
     return [
-        (spent.tx_hash, spent.output_index, spent.source)
+        _KnownInput(spent.tx_hash, spent.output_index, spent.source)
         for spent in packed.unpack_inputs(row.inputs)
         if spent.source is not None
     ]
 
 
 async def _makers(
-    db: asyncpg.Connection, rows: "list[_Packed]", inputs: list[list[tuple[bytes, int, Output]]]
+    db: asyncpg.Connection, rows: "list[_Packed]", inputs: "list[list[_KnownInput]]"
 ) -> dict[bytes, TxId]:
     """The tx_id of each of these transactions, and of those whose outputs they spend, by hash."""
     made_by = {row.hash: row.tx_id for row in rows}
-    earlier = {tx_hash for of_tx in inputs for tx_hash, _, _ in of_tx} - made_by.keys()
+    earlier = {known.tx_hash for of_tx in inputs for known in of_tx} - made_by.keys()
     if earlier:
         made_by |= {row.tx_hash: row.tx_id for row in await _made_by.all(db, list(earlier))}
     return made_by
@@ -109,7 +114,7 @@ async def _makers(
 def _lovelace_out(rows: "list[_Packed]", made: list[list[PlacedOutput]]) -> list[tuple[TxId, int]]:
     """The lovelace in the outputs of each transaction."""
     return [
-        (row.tx_id, sum(output.lovelace for _, _, output in outputs)) for row, outputs in zip(rows, made, strict=True)
+        (row.tx_id, sum(placed.output.lovelace for placed in outputs)) for row, outputs in zip(rows, made, strict=True)
     ]
 
 
@@ -119,10 +124,10 @@ def _histories(
     """The number of these transactions in the history of each address, account and asset."""
     addresses, accounts, assets = list[AddressNo](), list[StakeNo](), list[AssetNo]()
     for outputs, sources in zip(made, spent, strict=True):
-        of_tx = {output.address_no for _, _, output in (*outputs, *sources)}
+        of_tx = {placed.output.address_no for placed in (*outputs, *sources)}
         addresses += of_tx
         accounts += {facts.stakes[address_no] for address_no in of_tx if address_no in facts.stakes}
-        assets += {asset_no for _, _, output in outputs for asset_no in output.quantities}
+        assets += {asset_no for placed in outputs for asset_no in placed.output.quantities}
     return Counter(addresses), Counter(accounts), Counter(assets)
 
 
@@ -133,11 +138,19 @@ async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -
 
 
 def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, SupplyChange]:
-    found: dict[AssetNo, SupplyChange] = {}
+    supplies: dict[AssetNo, SupplyChange] = {}
     for mint in mints:
         for asset_no, quantity in mint.items():
-            found.setdefault(asset_no, SupplyChange()).mint(quantity, -1)
-    return found
+            supplies.setdefault(asset_no, SupplyChange()).mint(quantity, -1)
+    return supplies
+
+
+class _KnownInput(NamedTuple):
+    """An input and the output that it spends."""
+
+    tx_hash: bytes
+    output_index: int
+    source: packed.Output
 
 
 class _Packed(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections import deque
+from typing import NamedTuple
 
 import structlog
 from rich.console import Console
@@ -21,6 +22,13 @@ _LOG_AT_TIP_EVERY_S = 60.0
 _WINDOW_S = 30.0
 
 
+class _Commit(NamedTuple):
+    """A moment of the monotonic clock, and the blocks that were committed until then."""
+
+    at_s: float
+    blocks: int
+
+
 class Progress:
     """Counts committed blocks. `blocks` is their number since the start, `at` the last one in words.
 
@@ -34,7 +42,7 @@ class Progress:
         self._network = network
         self._transactions = self._block_no = 0
         self._logged_at = 0.0
-        self._recent: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+        self._recent: deque[_Commit] = deque([_Commit(time.monotonic(), 0)])
         self._bar: Bar | None = None
         if sys.stderr.isatty():
             self._bar = Bar(
@@ -64,8 +72,8 @@ class Progress:
         self._block_no = block_no
         self.at = str(tip)
         now = time.monotonic()
-        self._recent.append((now, self.blocks))
-        while now - self._recent[0][0] > _WINDOW_S and len(self._recent) > 2:
+        self._recent.append(_Commit(now, self.blocks))
+        while now - self._recent[0].at_s > _WINDOW_S and len(self._recent) > 2:
             self._recent.popleft()
         rate = self._rate(now)
         left_s = self.left_s(node_block_no)
@@ -97,5 +105,5 @@ class Progress:
 
     def _rate(self, now: float) -> float:
         """Blocks committed per second since the oldest of the recent commits."""
-        began, before = self._recent[0]
-        return (self.blocks - before) / max(now - began, 1e-3)
+        oldest = self._recent[0]
+        return (self.blocks - oldest.blocks) / max(now - oldest.at_s, 1e-3)

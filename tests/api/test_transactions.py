@@ -9,7 +9,7 @@ from api.chain.pools import show_pool_id
 from indexer.blocks.effects import Output
 from shared import address
 from shared.network import MAINNET, PREPROD
-from shared.packed import Certificate, Extra
+from shared.packed import Anchor, Certificate, Extra
 from tests.api.chains import Chain, Input, Tx, hash_of
 from tests.api.client import Client
 from tests.api.conftest import IssueKey
@@ -429,7 +429,7 @@ async def test_certificates_are_shown_with_the_fields_of_their_type(api: Client,
         Certificate(0, stake=stake, deposit=2_000_000),
         Certificate(2, stake=stake, pool_id=pool_id, representative=b"\2"),
         Certificate(6, cold=stake, hot=script),
-        Certificate(9, representative=script, anchor=("https://example.org", b"\xab")),
+        Certificate(9, representative=script, anchor=Anchor("https://example.org", b"\xab")),
         Certificate("someLaterType", stake=stake),
     ]
     tx = Tx(name="a", outputs=[Output(raw(ALICE), 5)], extra=Extra(certificates=certificates))

@@ -8,7 +8,7 @@ import pytest
 
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
-from indexer.blocks.genesis import Genesis
+from indexer.blocks.genesis import Genesis, GenesisOutput
 from indexer.store import backward, beginning, finish_bulk, position
 from shared import address, database, packed
 from shared.network import PREVIEW
@@ -75,7 +75,7 @@ def test_a_resync_between_the_steps_ends_bulk_first(
 
 async def test_a_long_list_of_genesis_outputs_is_recounted(db: asyncpg.Connection) -> None:
     raw = address.of_node(person("ann", staked=True))
-    outputs = [(number.to_bytes(32), raw, ADA) for number in range(5_000)]
+    outputs = [GenesisOutput(number.to_bytes(32), raw, ADA) for number in range(5_000)]
     await beginning.begin(db, PREVIEW, Genesis(outputs=outputs))
     chain = Written(db, bulk=True)
     await chain.append(100, tx("a", pays(person("ann", staked=True))))
@@ -106,7 +106,7 @@ async def test_spending_by_genesis_delegators_is_not_a_reward(db: asyncpg.Connec
     account, pool = address.stake_of(raw), bytes(27) + b"\1"
     assert account is not None
     genesis = Genesis(
-        outputs=[(bytes.fromhex(hash_of("genesis")), raw, 1_000 * ADA)],
+        outputs=[GenesisOutput(bytes.fromhex(hash_of("genesis")), raw, 1_000 * ADA)],
         pools={pool: packed.PoolParameters(vrf_key_hash=bytes(32), pledge=0, fixed_cost=0, margin="1/100")},
         delegations={account: pool},
     )

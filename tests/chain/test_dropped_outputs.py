@@ -15,7 +15,7 @@ import pytest
 
 from devnet import addresses
 from devnet.blocks import read_genesis
-from indexer.blocks.genesis import Genesis
+from indexer.blocks.genesis import Genesis, GenesisOutput
 from indexer.store import beginning
 from indexer.verify import run as verify
 from shared import address, database
@@ -52,11 +52,17 @@ def output(to: str, lovelace: int) -> Json:
     return {"address": to, "value": {"ada": {"lovelace": lovelace}}}
 
 
+def genesis_outputs() -> list[GenesisOutput]:
+    return sorted(
+        GenesisOutput(bytes.fromhex(of_genesis(text)), address.of_node(text), lovelace)
+        for text, lovelace in GENESIS.items()
+    )
+
+
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await database.connect(database_url, PREPROD)
-    outputs = sorted((bytes.fromhex(of_genesis(text)), address.of_node(text), GENESIS[text]) for text in GENESIS)
-    await beginning.begin(connection, PREPROD, Genesis(outputs))
+    await beginning.begin(connection, PREPROD, Genesis(genesis_outputs()))
     yield connection
     await connection.close()
 
@@ -161,8 +167,7 @@ async def test_a_chain_that_begins_after_shelley_begins_without_them(database_ur
 async def test_bulk_and_a_live_index_agree(db: asyncpg.Connection) -> None:
     dumps = []
     for bulk in (False, True):
-        outputs = [(bytes.fromhex(of_genesis(text)), address.of_node(text), GENESIS[text]) for text in GENESIS]
-        await beginning.begin(db, PREPROD, Genesis(sorted(outputs)))
+        await beginning.begin(db, PREPROD, Genesis(genesis_outputs()))
         chain = Written(db, network=PREPROD, bulk=bulk)
         await in_byron(chain)
         await in_shelley(chain)

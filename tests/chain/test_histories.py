@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import asyncpg
 import pytest
 
-from indexer.blocks.genesis import Genesis
+from indexer.blocks.genesis import Genesis, GenesisOutput
 from indexer.rows.histories import HistoryCounts, HistoryEntries
 from indexer.store import balances, beginning
 from indexer.store import histories as stored_histories
@@ -228,8 +228,8 @@ async def test_an_account_counts_each_of_its_addresses_from_the_first_use(db: as
         found: int = await db.fetchval("SELECT address_count FROM stake WHERE raw = $1", account)
         return found
 
-    chain, outputs = Written(db), [(bytes.fromhex(hash_of("genesis")), address.of_node(staked("first")), ADA)]
-    await beginning.begin(db, PREVIEW, Genesis(outputs=outputs))
+    chain, output = Written(db), GenesisOutput(bytes.fromhex(hash_of("genesis")), address.of_node(staked("first")), ADA)
+    await beginning.begin(db, PREVIEW, Genesis(outputs=[output]))
     assert await counted() == 1
     await chain.append(10, tx("a", pays(staked("second")), pays(staked("first"))))
     assert await counted() == 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shared import packed
 from shared.ledger import AddressNo
-from shared.packed import Attached, Extra, Input, Output
+from shared.packed import Anchor, Attached, Extra, Input, Output
 
 U64, I64 = st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1)
 numbers = st.integers(0, 2**31 - 1)
@@ -25,7 +25,7 @@ certificates = st.builds(
     stake=st.none() | hashes,
     deposit=st.none() | U64,
     genesis=st.none() | st.tuples(hashes, hashes, hashes),
-    anchor=st.none() | st.tuples(st.text(max_size=10), hashes),
+    anchor=st.none() | st.builds(Anchor, st.text(max_size=10), hashes),
 )
 extras = st.builds(
     Extra,

@@ -26,7 +26,7 @@ from indexer.rows import staking
 from shared.encoding import bech32_encode
 from shared.ledger import Point
 from shared.network import MAINNET, PREVIEW
-from shared.packed import PoolParameters, Relay, pack_pool_parameters, unpack_pool_parameters
+from shared.packed import Anchor, PoolParameters, Relay, pack_pool_parameters, unpack_pool_parameters
 
 HASH, OTHER_HASH = bytes(range(28)), bytes(range(28, 56))
 POOL = bech32_encode("pool", OTHER_HASH)
@@ -136,7 +136,7 @@ def test_representatives_register_update_and_retire() -> None:
         {"type": "delegateRepresentativeRetirement", "delegateRepresentative": who, **deposit},
     ) == [
         RepresentativeChange(
-            "registration", b"\1" + HASH, 500_000_000, ("https://example.org/\0", bytes.fromhex("ab" * 32))
+            "registration", b"\1" + HASH, 500_000_000, Anchor("https://example.org/\0", bytes.fromhex("ab" * 32))
         ),
         RepresentativeChange("update", b"\1" + HASH, None, None),
         RepresentativeChange("retirement", b"\1" + HASH, 500_000_000, None),
