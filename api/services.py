@@ -152,7 +152,7 @@ class _Pools:
         """Open a pool of the primary, waiting for the server. Raises Stopped."""
 
         def create() -> Awaitable[asyncpg.Pool]:
-            return database.create_pool(self._database_url, None, most=most, within_s=within_s)
+            return database.create_pool(self._database_url, None, max_size=most, within_s=within_s)
 
         pool = await wait_for("postgres", create, self._stop, WAITED_FOR)
         self._stack.push_async_callback(_close, pool)

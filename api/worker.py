@@ -136,7 +136,10 @@ class _Aggregator(dramatiq.Middleware):
         async with migrated(running.database_url, self._stop):
             url = running.database_url
             pool = await lifecycle.wait_for(
-                "postgres", lambda: database.create_pool(url, None, most=_CONNECTIONS), self._stop, lifecycle.WAITED_FOR
+                "postgres",
+                lambda: database.create_pool(url, None, max_size=_CONNECTIONS),
+                self._stop,
+                lifecycle.WAITED_FOR,
             )
         self._open.push_async_callback(pool.close)
         self._pool = pool

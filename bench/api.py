@@ -155,7 +155,7 @@ def _serve_bare(listening: socket.socket, url: str) -> None:
     router = Router(ROUTES)
 
     async def main() -> None:
-        pool = await database.create_pool(url, MAINNET, most=8)
+        pool = await database.create_pool(url, MAINNET, max_size=8)
         key = ApiKey(UUID(int=0), MAINNET)
 
         def handler_of(path: str) -> Any:
@@ -225,7 +225,11 @@ async def whole(
 
 
 def _listening(process: psutil.Process, port: int) -> list[Any]:
-    return [one for one in process.net_connections("tcp") if one.laddr and one.laddr.port == port]
+    return [
+        connection
+        for connection in process.net_connections("tcp")
+        if connection.laddr and connection.laddr.port == port
+    ]
 
 
 async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: float = math.inf) -> list[float]:
@@ -233,7 +237,7 @@ async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: floa
     took_s: list[float] = []
     first_s = time.perf_counter()
 
-    async def one(first: int, requests: Sequence[bytes]) -> None:
+    async def send(first: int, requests: Sequence[bytes]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for number, request in enumerate(requests):
             due_s = first_s + (first + number * _CONNECTIONS) / per_s
@@ -252,7 +256,7 @@ async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: floa
         f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {keys[n % len(keys)]}\r\n\r\n".encode()
         for n in range(count)
     ]
-    await asyncio.gather(*(one(start, requests[start::_CONNECTIONS]) for start in range(_CONNECTIONS)))
+    await asyncio.gather(*(send(start, requests[start::_CONNECTIONS]) for start in range(_CONNECTIONS)))
     return took_s
 
 
@@ -327,7 +331,7 @@ async def _compare(
 
 def _figures(turns: Sequence[Turn], count: int, bare_turns: Sequence[Turn] | None) -> list[str]:
     """The columns of a row after its name. CPU is per request, and also a multiple of the bare handler's."""
-    each_ms = sorted(took * 1e3 for one in turns for took in one.each_s)
+    each_ms = sorted(took * 1e3 for turn in turns for took in turn.each_s)
 
     def cpu(of: Callable[[Turn], float]) -> list[str]:
         own_s = statistics.median(map(of, turns))
@@ -335,12 +339,12 @@ def _figures(turns: Sequence[Turn], count: int, bare_turns: Sequence[Turn] | Non
         return [f"{own_s / count * 1e6:,.0f}", share]
 
     return [
-        f"{count / statistics.median(one.wall_s for one in turns):,.0f}",
+        f"{count / statistics.median(turn.wall_s for turn in turns):,.0f}",
         f"{each_ms[len(each_ms) // 2]:.1f}",
         f"{each_ms[len(each_ms) * 99 // 100]:.1f}",
-        *cpu(lambda one: one.cpu_s),
-        *cpu(lambda one: one.paced_cpu_s),
-        f"{statistics.median(one.asked_cpu_s for one in turns) / count * 1e6:,.0f}",
+        *cpu(lambda turn: turn.cpu_s),
+        *cpu(lambda turn: turn.paced_cpu_s),
+        f"{statistics.median(turn.asked_cpu_s for turn in turns) / count * 1e6:,.0f}",
     ]
 
 

@@ -183,7 +183,7 @@ class Chain:
             spent.append(self._spend())
         paid = self._pay(tx_hash, spent, left, _sum(spent, minted))
         self._recent += paid
-        inputs = ",".join([f'{{"transaction":{{"id":"{one.tx_hash}"}},"index":{one.index}}}' for one in spent])
+        inputs = ",".join([f'{{"transaction":{{"id":"{output.tx_hash}"}},"index":{output.index}}}' for output in spent])
         signatory = f'{{"key":"{self._filling(64)}","signature":"{self._filling(128)}"}}'
         parts = [
             f'{{"id":"{tx_hash}","spends":"inputs","inputs":[{inputs}],"outputs":[{",".join(map(self._output, paid))}],'
@@ -229,7 +229,7 @@ class Chain:
             self._minted += 1
             return {(self._policies[self._minted - 1], self._hex(8)): 10**15}
         if not self._happens(_MINTING):
-            return {asset: -quantity for one in spent for asset, quantity in list(one.assets.items())[_BUNDLED:]}
+            return {asset: -quantity for output in spent for asset, quantity in list(output.assets.items())[_BUNDLED:]}
         policy_id = self._policies[self._often(_TOKENS)]
         return {(policy_id, self._hex(12)): 1 for _ in range(self._count(6))}
 

@@ -243,15 +243,15 @@ async def _fork(indexer: live.Live, fork: ogmios.RollForward, blocks: Sequence[o
 
 def _in_other_blocks(blocks: Sequence[ogmios.RollForward]) -> list[ogmios.RollForward]:
     """The transactions of these blocks in others, each a slot later."""
-    found = list[ogmios.RollForward]()
+    moved = list[ogmios.RollForward]()
     for message in blocks:
         block = message.block
         assert block.slot is not None, "only Byron has blocks without a slot"
         changed = {"slot": block.slot + 1, "id": block.id[::-1]}
-        if found:
-            changed["ancestor"] = found[-1].block.id
-        found.append(msgspec.structs.replace(message, block=msgspec.structs.replace(block, **changed)))
-    return found
+        if moved:
+            changed["ancestor"] = moved[-1].block.id
+        moved.append(msgspec.structs.replace(message, block=msgspec.structs.replace(block, **changed)))
+    return moved
 
 
 def _forks_of(seconds: list[float]) -> Forks:
@@ -305,8 +305,8 @@ def _frames(path: Path) -> Iterator[bytes]:
 
 async def _bytes_of_tables(db: asyncpg.Connection) -> dict[str, int]:
     """Bytes of each table with its indexes, the largest first."""
-    found = await db.fetch(
+    rows = await db.fetch(
         "SELECT relname, pg_total_relation_size(oid) AS bytes FROM pg_class"
         " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY 2 DESC"
     )
-    return {row["relname"]: row["bytes"] for row in found}
+    return {row["relname"]: row["bytes"] for row in rows}

@@ -59,11 +59,11 @@ async def size_bytes(url: str, network: Network) -> int:
     """The bytes of a network's tables and indexes."""
     db = await database.connect(url, network)
     try:
-        found: int = await db.fetchval(
+        total: int = await db.fetchval(
             "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class "
             "WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
         )
-        return found
+        return total
     finally:
         await db.close()
 
@@ -92,13 +92,13 @@ async def all_cpu_s(db: asyncpg.Connection) -> float:
     pids = await db.fetch(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
-    found = 0.0
+    total_s = 0.0
     for row in pids:
         with suppress(psutil.Error):
             backend = psutil.Process(row["pid"])
             if backend.name().startswith("postgres"):
-                found += sum(backend.cpu_times()[:2])
-    return found
+                total_s += sum(backend.cpu_times()[:2])
+    return total_s
 
 
 class PageCounts(NamedTuple):
@@ -112,13 +112,13 @@ class PageCounts(NamedTuple):
 async def page_counts(url: str) -> PageCounts:
     """The counters of a database and of its server's WAL, at most a second old."""
     db = await asyncpg.connect(url)
-    found = await db.fetchrow(
+    row = await db.fetchrow(
         "SELECT blks_read, wal_fpi, wal_bytes::bigint FROM pg_stat_wal, pg_stat_database"
         " WHERE datname = current_database()"
     )
     await db.close()
-    assert found is not None, "a connection is to a database"
-    return PageCounts(*found)
+    assert row is not None, "a connection is to a database"
+    return PageCounts(*row)
 
 
 def cpu_s(db: asyncpg.Connection) -> float | None:

@@ -175,12 +175,12 @@ class Growth:
         """Run the remaining steps of a checkpoint, in a copy of the index or, at the end, in the index itself."""
         await self._filling.aclose()
         self._filler = None
-        found = self._notes.checkpoint(transactions)
-        if found.verified is not None:
+        notes = self._notes.checkpoint(transactions)
+        if notes.verified is not None:
             return
         copied = transactions < self._notes.transactions
         url = databases.url_of(self._server_url, _COPY) if copied else self._url
-        if copied and found.bulk_end is None:
+        if copied and notes.bulk_end is None:
             await self._copy()
         branches = await asyncio.to_thread(self._branches, chain)
         ended = self._folder / f"bulk-end-{transactions}.jsonl"
@@ -190,11 +190,11 @@ class Growth:
             ("pages", checkpoint.pages, (url, self._redis_url)),
             ("verified", checkpoint.verify, (url,)),
         ):
-            if getattr(found, name) is None:
+            if getattr(notes, name) is None:
                 self._console.print(f"  {transactions:,}: {name.replace('_', ' ')} ...")
-                setattr(found, name, await apart(work, *arguments))
+                setattr(notes, name, await apart(work, *arguments))
                 self._notes.write(self._folder)
-        for table in growth_tables.of_checkpoints([found]):
+        for table in growth_tables.of_checkpoints([notes]):
             self._console.print(table)
         await self._drop(_COPY)
 

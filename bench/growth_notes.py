@@ -47,11 +47,11 @@ class RunNotes(msgspec.Struct):
 
     def checkpoint(self, transactions: int) -> Checkpoint:
         """The notes of one checkpoint, created if necessary."""
-        found = next((one for one in self.checkpoints if one.transactions == transactions), None)
-        if found is None:
-            found = Checkpoint(transactions)
-            self.checkpoints.append(found)
-        return found
+        checkpoint = next((known for known in self.checkpoints if known.transactions == transactions), None)
+        if checkpoint is None:
+            checkpoint = Checkpoint(transactions)
+            self.checkpoints.append(checkpoint)
+        return checkpoint
 
 
 _FILE = "notes.json"

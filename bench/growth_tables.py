@@ -1,7 +1,7 @@
 """The notes of `bench.growth` as tables."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rich.table import Table
 
@@ -51,12 +51,12 @@ def of_checkpoints(checkpoints: Sequence[Checkpoint]) -> list[Table]:
     return [_figures(checkpoints), _pages(checkpoints), _tables(checkpoints)]
 
 
-def of_tip(found: AtTip) -> Table:
+def of_tip(at_tip: AtTip) -> Table:
     """The measurements at the tip of one index."""
     table = Table("", "", title="bench.tip")
     table.columns[1].justify = "right"
     for name, figure, places in _AT_TIP:
-        value = figure(found)
+        value = figure(at_tip)
         table.add_row(name, "not local" if value is None else f"{value:,.{places}f}")
     return table
 
@@ -85,8 +85,8 @@ _AT_TIP: tuple[tuple[str, Callable[[AtTip], float | None], int], ...] = (
 
 def _figures(checkpoints: Sequence[Checkpoint]) -> Table:
     table = _by_size("measured at transactions", checkpoints)
-    ends = [one.bulk_end for one in checkpoints]
-    tips = [one.at_tip for one in checkpoints]
+    ends = [checkpoint.bulk_end for checkpoint in checkpoints]
+    tips = [checkpoint.at_tip for checkpoint in checkpoints]
 
     def add(name: str, figures: Iterable[float | None], places: int = 0) -> None:
         table.add_row(name, *("" if figure is None else f"{figure:,.{places}f}" for figure in figures))
@@ -97,8 +97,11 @@ def _figures(checkpoints: Sequence[Checkpoint]) -> Table:
     add("  lists and statistics", _each(ends, lambda end: end.seconds - sum(end.of_tables.values())), 1)
     for name, figure, places in _AT_TIP:
         add(name, _each(tips, figure), places)
-    add("memory of the API, MB", _each([one.pages for one in checkpoints], lambda pages: pages.api_mb))
-    verified = [None if (done := one.verified) is None else one.transactions / done.seconds for one in checkpoints]
+    add("memory of the API, MB", _each([checkpoint.pages for checkpoint in checkpoints], lambda pages: pages.api_mb))
+    verified = [
+        None if (done := checkpoint.verified) is None else checkpoint.transactions / done.seconds
+        for checkpoint in checkpoints
+    ]
     add("verify, transactions/s", verified)
     return table
 
@@ -108,11 +111,11 @@ def _each(parts: Sequence[Part | None], figure: Callable[[Part], float | None]) 
 
 
 def _pages(checkpoints: Sequence[Checkpoint]) -> Table:
-    found = [one.pages for one in checkpoints if one.pages]
-    cold = "with empty caches" if all(pages.cold for pages in found) else "for the first time"
+    measured = [checkpoint.pages for checkpoint in checkpoints if checkpoint.pages]
+    cold = "with empty caches" if all(pages.cold for pages in measured) else "for the first time"
     table = _by_size(f"medians in ms, {cold} and again", checkpoints)
-    for kind in found[0].of if found else ():
-        times = [pages.of[kind] for pages in found]
+    for kind in measured[0].of if measured else ():
+        times = [pages.of[kind] for pages in measured]
         table.add_row(kind, *(f"{time.first_ms:.1f} / {time.again_ms:.1f}" for time in times))
     return table
 
@@ -120,27 +123,43 @@ def _pages(checkpoints: Sequence[Checkpoint]) -> Table:
 def _tables(checkpoints: Sequence[Checkpoint]) -> Table:
     """The largest tables, and the rest."""
     table = _by_size("bytes per transaction, indexes included", checkpoints)
-    found = [(one.transactions, one.bulk_end.bytes_after) for one in checkpoints if one.bulk_end]
-    largest = found[-1][1] if found else {}
+    after = [
+        _Sizes(checkpoint.transactions, checkpoint.bulk_end.bytes_after)
+        for checkpoint in checkpoints
+        if checkpoint.bulk_end
+    ]
+    largest = after[-1].bytes_of if after else {}
     names = [name for name, size in largest.items() if size >= _LEAST_SHARE * sum(largest.values())]
     for name in names:
-        table.add_row(name, *(f"{sizes.get(name, 0) / count:,.0f}" for count, sizes in found))
-    rest = [sum(size for name, size in sizes.items() if name not in names) / count for count, sizes in found]
-    table.add_row("other tables", *(f"{each:,.0f}" for each in rest))
-    table.add_row("all", *map(_bytes_each, found))
-    before = [(one.transactions, one.bulk_end.bytes_before) for one in checkpoints if one.bulk_end]
+        table.add_row(name, *(f"{sizes.bytes_of.get(name, 0) / sizes.transactions:,.0f}" for sizes in after))
+    rest = [
+        sum(size for name, size in sizes.bytes_of.items() if name not in names) / sizes.transactions for sizes in after
+    ]
+    table.add_row("other tables", *(f"{bytes_each:,.0f}" for bytes_each in rest))
+    table.add_row("all", *map(_bytes_each, after))
+    before = [
+        _Sizes(checkpoint.transactions, checkpoint.bulk_end.bytes_before)
+        for checkpoint in checkpoints
+        if checkpoint.bulk_end
+    ]
     table.add_row("all, before the end of bulk", *map(_bytes_each, before))
     return table
 
 
-def _bytes_each(found: tuple[int, Mapping[str, int]]) -> str:
+class _Sizes(NamedTuple):
+    """The bytes of tables by name, of an index of so many transactions."""
+
+    transactions: int
+    bytes_of: Mapping[str, int]
+
+
+def _bytes_each(sizes: _Sizes) -> str:
     """The bytes of all tables per transaction."""
-    count, sizes = found
-    return f"{sum(sizes.values()) / count:,.0f}"
+    return f"{sum(sizes.bytes_of.values()) / sizes.transactions:,.0f}"
 
 
 def _by_size(title: str, checkpoints: Sequence[Checkpoint]) -> Table:
-    table = Table("", *(f"{one.transactions:,}" for one in checkpoints), title=title)
+    table = Table("", *(f"{checkpoint.transactions:,}" for checkpoint in checkpoints), title=title)
     for column in table.columns[1:]:
         column.justify = "right"
     return table

@@ -302,28 +302,28 @@ def _table(
         return f"{transactions / seconds:,.0f} tx/s"
 
     def cpu(seconds: list[float | None]) -> str:
-        known = [one for one in seconds if one is not None]
+        known = [known_s for known_s in seconds if known_s is not None]
         return f"{statistics.median(known) / transactions * 1e6:.1f} us/tx" if known else "not local"
 
     add("floor: COPY of the same rows", lambda mode: rate(each(mode, lambda low, _: low.copy_s)))
-    add("frame to commit", lambda mode: rate(each(mode, lambda _, one: one.run_s - one.finalize_s)))
+    add("frame to commit", lambda mode: rate(each(mode, lambda _, run: run.run_s - run.finalize_s)))
     add(
         "  of the floor",
         lambda mode: (
-            f"{each(mode, lambda low, one: low.copy_s / (one.run_s - one.finalize_s)):.2f} (goal {_GOALS[mode]})"
+            f"{each(mode, lambda low, run: low.copy_s / (run.run_s - run.finalize_s)):.2f} (goal {_GOALS[mode]})"
         ),
     )
-    add("finalize", lambda mode: f"{each(mode, lambda _, one: one.finalize_s):.1f} s" if mode == "bulk" else "")
-    add("  of the floor with finalize", lambda mode: f"{each(mode, lambda low, one: low.copy_s / one.run_s):.2f}")
+    add("finalize", lambda mode: f"{each(mode, lambda _, run: run.finalize_s):.1f} s" if mode == "bulk" else "")
+    add("  of the floor with finalize", lambda mode: f"{each(mode, lambda low, run: low.copy_s / run.run_s):.2f}")
     add(
         "Python CPU, frame to COPY",
         lambda mode: cpu([low.prepare_cpu_s for low in floors[mode]]) + f" (goal {_GOAL_CPU_US})",
     )
-    add("Python CPU, all", lambda mode: cpu([one.python_cpu_s for one in runs[mode]]))
-    add("Postgres CPU, end of bulk included", lambda mode: cpu([one.postgres_cpu_s for one in runs[mode]]))
+    add("Python CPU, all", lambda mode: cpu([run.python_cpu_s for run in runs[mode]]))
+    add("Postgres CPU, end of bulk included", lambda mode: cpu([run.postgres_cpu_s for run in runs[mode]]))
     add("Postgres CPU, floor", lambda mode: cpu([low.postgres_cpu_s for low in floors[mode]]))
-    add("database", lambda mode: f"{each(mode, lambda _, one: one.database_bytes) / transactions:,.0f} bytes/tx")
-    add("peak memory", lambda mode: f"{each(mode, lambda _, one: one.peak_bytes) / 2**20:,.0f} MB")
+    add("database", lambda mode: f"{each(mode, lambda _, run: run.database_bytes) / transactions:,.0f} bytes/tx")
+    add("peak memory", lambda mode: f"{each(mode, lambda _, run: run.peak_bytes) / 2**20:,.0f} MB")
     return table
 
 

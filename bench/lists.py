@@ -28,14 +28,16 @@ async def requests(db: asyncpg.Connection, count: int, *, popular: bool) -> Mapp
     otherwise they are spread evenly over all objects.
     """
 
-    async def rows(one: str, table: str, column: str, first: int = 1) -> list[asyncpg.Record]:
+    async def rows(statement: str, table: str, column: str, first: int = 1) -> list[asyncpg.Record]:
         lowest, highest = await db.fetchrow(
             f"SELECT min({column}), max({column}) FROM {table}"  # noqa: S608 - of our own names
         )
         start = max(lowest, first)
         step = 1 if popular and table != "tx" else max((highest - start) // count, 1)
-        found = [await db.fetchrow(one, start + number * step % (highest - start + 1)) for number in range(count)]
-        return [row for row in found if row is not None]
+        fetched = [
+            await db.fetchrow(statement, start + number * step % (highest - start + 1)) for number in range(count)
+        ]
+        return [row for row in fetched if row is not None]
 
     genesis: int = await db.fetchval("SELECT count(*) FROM genesis_output")
     addresses = [address.show(row["raw"]) for row in await rows(_ADDRESS, "address", "address_no", genesis + 1)]
@@ -57,21 +59,21 @@ def _paths(
 ) -> Mapping[str, Sequence[str]]:
     """The paths by kind."""
     return {
-        "history, 100": [f"/v1/tx/history/{one}" for one in addresses],
-        "in full, 20": [f"/v1/tx/address/{one}" for one in addresses],
-        "address": [f"/v1/addresses/{one}" for one in addresses],
-        "unspent outputs, 100": [f"/v1/addresses/{one}/utxos" for one in addresses],
-        "assets of an address, 100": [f"/v1/addresses/{one}/assets" for one in addresses],
-        "account": [f"/v1/accounts/{one}" for one in accounts],
-        "addresses of an account, 100": [f"/v1/accounts/{one}/addresses" for one in accounts],
-        "unspent outputs of an account, 100": [f"/v1/accounts/{one}/utxos" for one in accounts],
-        "transaction": [f"/v1/tx/hash/{one}" for one in transactions],
-        "asset": [f"/v1/assets/{one}" for one in assets],
-        "holders, 100": [f"/v1/assets/{one}/holders" for one in assets],
-        "transactions of an asset, 100": [f"/v1/assets/{one}/transactions" for one in assets],
-        "mints, 100": [f"/v1/assets/{one}/mints" for one in assets],
-        "assets of a policy, 100": [f"/v1/assets/policy/{one}" for one in policies],
-        "holders of a policy, 100": [f"/v1/assets/policy/{one}/holders" for one in policies],
-        "pool": [f"/v1/pools/{one}" for one in pools],
-        "delegators, 100": [f"/v1/pools/{one}/delegators/list" for one in pools],
+        "history, 100": [f"/v1/tx/history/{text}" for text in addresses],
+        "in full, 20": [f"/v1/tx/address/{text}" for text in addresses],
+        "address": [f"/v1/addresses/{text}" for text in addresses],
+        "unspent outputs, 100": [f"/v1/addresses/{text}/utxos" for text in addresses],
+        "assets of an address, 100": [f"/v1/addresses/{text}/assets" for text in addresses],
+        "account": [f"/v1/accounts/{text}" for text in accounts],
+        "addresses of an account, 100": [f"/v1/accounts/{text}/addresses" for text in accounts],
+        "unspent outputs of an account, 100": [f"/v1/accounts/{text}/utxos" for text in accounts],
+        "transaction": [f"/v1/tx/hash/{tx_hash}" for tx_hash in transactions],
+        "asset": [f"/v1/assets/{asset}" for asset in assets],
+        "holders, 100": [f"/v1/assets/{asset}/holders" for asset in assets],
+        "transactions of an asset, 100": [f"/v1/assets/{asset}/transactions" for asset in assets],
+        "mints, 100": [f"/v1/assets/{asset}/mints" for asset in assets],
+        "assets of a policy, 100": [f"/v1/assets/policy/{policy_id}" for policy_id in policies],
+        "holders of a policy, 100": [f"/v1/assets/policy/{policy_id}/holders" for policy_id in policies],
+        "pool": [f"/v1/pools/{pool_id}" for pool_id in pools],
+        "delegators, 100": [f"/v1/pools/{pool_id}/delegators/list" for pool_id in pools],
     }

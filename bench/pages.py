@@ -95,9 +95,9 @@ class _Stopwatch:
         """Time some work after one untimed run, so that the previous turn does not affect it."""
         await work()
         began = time.perf_counter()
-        found = await work()
+        page = await work()
         self._took_s.append(time.perf_counter() - began)
-        assert len(found) > 1, "there is a page at each of the offsets"
+        assert len(page) > 1, "there is a page at each of the offsets"
 
     @property
     def median_ms(self) -> float:
@@ -133,20 +133,20 @@ async def measure(db: asyncpg.Connection, statement: sql.Query[Any], limit: int,
 async def measure_owners(db: asyncpg.Connection, rounds: int) -> Table:
     """Lists of an owner, after a cursor and at an offset."""
     clocks = {
-        (each, by_cursor, depth): _Stopwatch()
-        for each in owners.lists(BUSY)
+        (entries, by_cursor, depth): _Stopwatch()
+        for entries in owners.lists(BUSY)
         for by_cursor in (True, False)
         for depth in _OWNER_DEPTHS
     }
     for _ in range(rounds):
-        for (each, by_cursor, depth), clock in clocks.items():
-            await clock.time(partial(each.page, db, 100, depth, by_cursor=by_cursor))
+        for (entries, by_cursor, depth), clock in clocks.items():
+            await clock.time(partial(entries.page, db, 100, depth, by_cursor=by_cursor))
     table = Table("ms", *(f"{depth:,}" for depth in _OWNER_DEPTHS), "last / first")
     for column in table.columns[1:]:
         column.justify = "right"
-    for each, by_cursor in dict.fromkeys((each, by_cursor) for each, by_cursor, _ in clocks):
-        medians = [clocks[each, by_cursor, depth].median_ms for depth in _OWNER_DEPTHS]
-        name = f"{each.name}, {'cursor' if by_cursor else 'offset'}"
+    for entries, by_cursor in dict.fromkeys((entries, by_cursor) for entries, by_cursor, _ in clocks):
+        medians = [clocks[entries, by_cursor, depth].median_ms for depth in _OWNER_DEPTHS]
+        name = f"{entries.name}, {'cursor' if by_cursor else 'offset'}"
         table.add_row(name, *(f"{median:.2f}" for median in medians), f"{medians[-1] / medians[0]:.2f}")
     return table
 

@@ -44,8 +44,8 @@ async def _measure(transactions: int, seed: int) -> None:
             branches = checkpoint.branches(seed, made.save(), before, folder, SECURITY_PARAMETER)
             async with databases.fresh(running.database_url) as url:
                 await apart(append, url, chain, before)
-                found = await apart(checkpoint.at_tip, url, chain, branches)
-    console.print(growth_tables.of_tip(found))
+                at_tip = await apart(checkpoint.at_tip, url, chain, branches)
+    console.print(growth_tables.of_tip(at_tip))
 
 
 def main(

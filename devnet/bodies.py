@@ -44,16 +44,20 @@ def encode(tx: Json, id_: str, era: str, size: int) -> bytes:
 def _numbers(certificates: list[Json], joined: bool) -> list[int]:
     numbers = list[int]()
     before: Json = {}
-    for each in certificates:
+    for certificate in certificates:
         new = "deposit" in before and before["type"] == "stakeCredentialRegistration"
-        if each["type"] != "stakeDelegation":
-            named = each["type"] in ("stakeCredentialRegistration", "stakeCredentialDeregistration")
-            numbers.append(_TYPES[each["type"]] + 7 * (named and "deposit" in each))
-        elif joined and new and (before["credential"], before["from"]) == (each["credential"], each["from"]):
-            numbers[-1] = {2: 11, 9: 12, 10: 13}[_delegation(each)]
+        if certificate["type"] != "stakeDelegation":
+            named = certificate["type"] in ("stakeCredentialRegistration", "stakeCredentialDeregistration")
+            numbers.append(_TYPES[certificate["type"]] + 7 * (named and "deposit" in certificate))
+        elif (
+            joined
+            and new
+            and (before["credential"], before["from"]) == (certificate["credential"], certificate["from"])
+        ):
+            numbers[-1] = {2: 11, 9: 12, 10: 13}[_delegation(certificate)]
         else:
-            numbers.append(_delegation(each))
-        before = each
+            numbers.append(_delegation(certificate))
+        before = certificate
     return numbers
 
 

@@ -65,10 +65,10 @@ class Case:
 
     def unknown(self, *names: str) -> list[Json]:
         """Of its inputs, references or collaterals, those that don't exist."""
-        named = [each for name in names for each in self.content.get(name, [])]
+        shown = [reference for name in names for reference in self.content.get(name, [])]
         return [
-            each
-            for each, reference in zip(named, references(named), strict=True)
+            in_json
+            for in_json, reference in zip(shown, references(shown), strict=True)
             if reference not in self.ledger.unspent and reference not in self._additional
         ]
 
@@ -97,12 +97,12 @@ class Case:
     @cached_property
     def reference_scripts(self) -> list[tuple[str, Json]]:
         """The scripts, by hash, of the outputs that it spends or reads; the same one as often as it occurs."""
-        found = []
+        scripts = []
         for output in (*self.spent, *self.outputs("references")):
             script = output.get("script", {})
             if "cbor" in script:  # those of generated outputs have none if they are native
-                found.append((hash_of(script), script))
-        return found
+                scripts.append((hash_of(script), script))
+        return scripts
 
     @cached_property
     def scripts(self) -> dict[str, Json]:
@@ -112,7 +112,7 @@ class Case:
     @cached_property
     def plutus_purposes(self) -> tuple[Purpose, ...]:
         """What Plutus scripts must approve."""
-        return tuple(each for each in self.purposes if is_plutus(self.scripts.get(each.script)))
+        return tuple(purpose for purpose in self.purposes if is_plutus(self.scripts.get(purpose.script)))
 
     @property
     def _extra(self) -> list[str]:

@@ -38,15 +38,15 @@ def shown(certificate: Item) -> list[Json]:
         delegation["stakePool"] = {"id": addresses.pool_of_hash(rest.pop(0).octets())}
     if representative:
         delegation["delegateRepresentative"] = _representative(rest.pop(0))
-    found: list[Json] = []
+    certificates: list[Json] = []
     if registers:
         stated = {"deposit": parameters.ada(rest.pop(0).number())} if deposit else {}
-        found.append({"type": f"stakeCredential{registers}", **whose, **stated})
+        certificates.append({"type": f"stakeCredential{registers}", **whose, **stated})
     if pool or representative:
-        found.append(delegation)
+        certificates.append(delegation)
     if rest:
         raise ValueError("a certificate has more items than its kind allows")
-    return found
+    return certificates
 
 
 def _representative(drep: Item) -> Json:

@@ -100,8 +100,8 @@ def _resume(_node: Node, pace: Pace, _request: web.Request) -> None:
     pace.stalled = False
 
 
-def _number(request: web.Request, name: str, default: int, most: int) -> int:
+def _number(request: web.Request, name: str, default: int, maximum: int) -> int:
     text = request.query.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or len(text) > 6 or not 1 <= int(text) <= most:
-        raise ValueError(f"{name} must be between 1 and {most}")
+    if not text.isascii() or not text.isdigit() or len(text) > 6 or not 1 <= int(text) <= maximum:
+        raise ValueError(f"{name} must be between 1 and {maximum}")
     return int(text)

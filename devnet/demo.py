@@ -156,10 +156,10 @@ class ApiClient:
         """The `data` of the answer. Raises DemoFailed on an error status."""
         headers = {"Authorization": f"Bearer {key}"}
         async with self._session.request(method, self.url + path, json=body, headers=headers) as answer:
-            found: dict[str, Any] = await answer.json()
+            content: dict[str, Any] = await answer.json()
         if not answer.ok:
-            raise DemoFailed(f"{method} {path} failed with status {answer.status}: {found}")
-        data: dict[str, Any] = found["data"]
+            raise DemoFailed(f"{method} {path} failed with status {answer.status}: {content}")
+        data: dict[str, Any] = content["data"]
         return data
 
 

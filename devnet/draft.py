@@ -44,10 +44,10 @@ class Draft:
     def since(self, era: str) -> bool:
         return parameters.PROTOCOL_MAJOR[self.era] >= parameters.PROTOCOL_MAJOR[era]
 
-    def references(self, address: str, most: int = 12) -> list[Reference]:
+    def references(self, address: str, limit: int = 12) -> list[Reference]:
         """The oldest outputs at an address that this transaction does not use yet."""
         wallet = self.ledger.wallets.get(address, ())
-        return list(islice((reference for reference in wallet if reference not in self._taken), most))
+        return list(islice((reference for reference in wallet if reference not in self._taken), limit))
 
     def spend(self, reference: Reference) -> Json:
         """Add an input and return the output that it spends."""
@@ -76,11 +76,11 @@ class Draft:
         A faucet pays if those outputs do not suffice. Raises Impossible if no faucet can.
         """
         payer = address or self.cast.somebody(self.random)
-        for reference in self.references(payer, most=4) if self._wants(lovelace) else ():
+        for reference in self.references(payer, limit=4) if self._wants(lovelace) else ():
             if self._wants(lovelace):
                 self.spend(reference)
         for faucet in self.cast.faucets if self._wants(lovelace) else ():
-            for reference in self.references(faucet, most=1):
+            for reference in self.references(faucet, limit=1):
                 if self._wants(lovelace):
                     self.spend(reference)
                     payer = self._lender = faucet
@@ -183,7 +183,8 @@ class Draft:
 
     def _use(self, reference: Reference) -> Json:
         self._taken.add(reference)
-        return {"transaction": {"id": reference[0]}, "index": reference[1]}
+        tx_id, index = reference
+        return {"transaction": {"id": tx_id}, "index": index}
 
     def _count(self, value: Json, sign: int) -> None:
         for policy, names in value.items():

@@ -87,35 +87,35 @@ async def evaluate(case: Evaluable) -> dict[Pointer, Units]:
     await asyncio.to_thread(_install)
     asked = msgspec.json.encode(_question(case))
     try:
-        found = msgspec.json.decode(await _run("scalus", asked, _SCALUS_WITHIN_S), type=_Scalus)
+        outcome = msgspec.json.decode(await _run("scalus", asked, _SCALUS_WITHIN_S), type=_Scalus)
     except TimeoutError:
-        found = _Scalus(error=f"it takes longer than {_SCALUS_WITHIN_S:.0f} s")
+        outcome = _Scalus(error=f"it takes longer than {_SCALUS_WITHIN_S:.0f} s")
     except Unclear as cause:
-        found = _Scalus(error=str(cause))
-    if found.budgets is not None:
-        return {(purpose, index): Units(memory, cpu) for purpose, index, memory, cpu in found.budgets}
-    if found.traces is not None and len(case.redeemers) == 1:
-        raise Failed(case.redeemers[0], found.error, found.traces)
-    return await _by_aiken(asked, found)
+        outcome = _Scalus(error=str(cause))
+    if outcome.budgets is not None:
+        return {(purpose, index): Units(memory, cpu) for purpose, index, memory, cpu in outcome.budgets}
+    if outcome.traces is not None and len(case.redeemers) == 1:
+        raise Failed(case.redeemers[0], outcome.error, outcome.traces)
+    return await _by_aiken(asked, outcome)
 
 
 async def _by_aiken(asked: bytes, refused: _Scalus) -> dict[Pointer, Units]:
     """The same, after the other machine has refused or failed. Raises Failed and Unclear."""
     try:
-        found = msgspec.json.decode(await _run("aiken", asked, _AIKEN_WITHIN_S), type=_Aiken)
+        outcome = msgspec.json.decode(await _run("aiken", asked, _AIKEN_WITHIN_S), type=_Aiken)
     except TimeoutError:
         raise Unclear(f"{refused.error}; it takes longer than {_AIKEN_WITHIN_S:.0f} s") from None
-    if found.redeemers is not None and refused.traces is None:
-        return dict(map(_units, found.redeemers))
-    if failure := _FAILURE.search(found.error):
+    if outcome.redeemers is not None and refused.traces is None:
+        return dict(map(_units, outcome.redeemers))
+    if failure := _FAILURE.search(outcome.error):
         purpose, index, error = failure.groups()
-        raise Failed((_PURPOSES[purpose], int(index)), error.strip() or found.error, refused.traces or [])
-    raise Unclear(refused.error or found.error)
+        raise Failed((_PURPOSES[purpose], int(index)), error.strip() or outcome.error, refused.traces or [])
+    raise Unclear(refused.error or outcome.error)
 
 
 def _units(redeemer: str) -> tuple[Pointer, Units]:
     purpose, index, _, units = cbor.read(bytes.fromhex(redeemer)).items()
-    memory, cpu = (each.number() for each in units.items())
+    memory, cpu = (count.number() for count in units.items())
     return (PURPOSES[purpose.number()], index.number()), Units(memory, cpu)
 
 

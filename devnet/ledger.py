@@ -176,9 +176,9 @@ class Ledger(Votes):
         `translateToShelleyLedgerStateFromUtxo` and `returnRedeemAddrsToReserves`).
         """
         if self.era == "byron" != era:
-            byron = {each: output for each, output in self.unspent.items() if not output["address"].startswith("addr")}
-            self._remove({each for each, output in byron.items() if not lovelace_of(output)})
-            self.vouchers = {each for each, output in byron.items() if addresses.is_voucher(output["address"])}
+            byron = {key: output for key, output in self.unspent.items() if not output["address"].startswith("addr")}
+            self._remove({key for key, output in byron.items() if not lovelace_of(output)})
+            self.vouchers = {key for key, output in byron.items() if addresses.is_voucher(output["address"])}
         if era not in ("byron", "shelley") and self.vouchers:
             self.reserves += self._remove(self.vouchers)
             self.vouchers = set()

@@ -87,21 +87,21 @@ class Mempool:
 
     def included(self, block_id: str, ids: set[str]) -> None:
         """Move these transactions from the mempool to a block that now holds them."""
-        found = [tx for id_, tx in self.waiting.items() if id_ in ids]
-        if found:
-            self._in_blocks[block_id] = found
+        transactions = [tx for id_, tx in self.waiting.items() if id_ in ids]
+        if transactions:
+            self._in_blocks[block_id] = transactions
             self.waiting = {id_: tx for id_, tx in self.waiting.items() if id_ not in ids}
             self.version += 1
 
     def give_back(self, block_ids: list[str], *, forget: bool) -> list[Dropped]:
         """Return the transactions of removed blocks, given oldest first, to the mempool; with `forget`, drop them."""
-        found = [tx for id_ in block_ids for tx in self._in_blocks.pop(id_, [])]
-        if not found:
+        transactions = [tx for id_ in block_ids for tx in self._in_blocks.pop(id_, [])]
+        if not transactions:
             return []
         self.version += 1
         if forget:
-            return [Dropped(tx.id, "forgotten on request") for tx in found]
-        self.waiting = {tx.id: tx for tx in found} | self.waiting
+            return [Dropped(tx.id, "forgotten on request") for tx in transactions]
+        self.waiting = {tx.id: tx for tx in transactions} | self.waiting
         return []
 
     def clean(self, ledger: Ledger, moment: EraSlot) -> list[Dropped]:

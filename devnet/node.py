@@ -206,8 +206,8 @@ class Node:
             client.mempool_changed()
 
     def _log(self, dropped: list[Dropped]) -> None:
-        for each in dropped:
-            log.warning("mempool.dropped", tx_hash=each.id, reason=each.reason)
+        for tx in dropped:
+            log.warning("mempool.dropped", tx_hash=tx.id, reason=tx.reason)
 
     def _update_tip(self) -> None:
         if tip := self.tip:

@@ -90,8 +90,8 @@ def cost_models(major: int) -> dict[str, list[int]]:
     """
     models = _COST_MODELS[11 if major >= 11 else 10]
     languages = 3 if major >= 9 else 2 if major >= 7 else 1
-    found = {f"plutus:v{no}": models[f"plutus:v{no}"] for no in range(1, languages + 1)}
-    return found | {"plutus:v3": found["plutus:v3"][:_COSTS_OF_PROTOCOL_9]} if major == 9 else found
+    costs = {f"plutus:v{no}": models[f"plutus:v{no}"] for no in range(1, languages + 1)}
+    return costs | {"plutus:v3": costs["plutus:v3"][:_COSTS_OF_PROTOCOL_9]} if major == 9 else costs
 
 
 def versions(eras: tuple[tuple[str, int], ...], forks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

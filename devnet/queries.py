@@ -133,10 +133,10 @@ def _genesis_configuration(query: LedgerQuery) -> Json:
     if era == "shelley" and query.node.syncing and query.era == "byron":
         raise Refusal(2002, "This query isn't available in the current era.")
     genesis = query.node.chain.genesis
-    found = parameters.genesis_configuration(era, query.network, genesis, query.version)
-    if found is None:
+    configuration = parameters.genesis_configuration(era, query.network, genesis, query.version)
+    if configuration is None:
         raise Refusal(-32602, f"Invalid request: no genesis of era {era!r}.")
-    return found
+    return configuration
 
 
 def _epoch(query: LedgerQuery) -> int:
@@ -170,14 +170,14 @@ def _protocol_parameters(query: LedgerQuery) -> Json:
 def _reward_account_summaries(query: LedgerQuery) -> Any:
     """A list since 6.13, before that an object by credential; `stakePool` was called `delegate` before 6.12."""
     ledger = query.ledger
-    found = {who: ledger.accounts[who] for who in _asked_credentials(query) if who in ledger.accounts}
+    accounts = {who: ledger.accounts[who] for who in _asked_credentials(query) if who in ledger.accounts}
     if query.version >= (6, 13):
         return [
             {"from": who.origin, "credential": who.hash, **_summary(account, "stakePool")}
-            for who, account in found.items()
+            for who, account in accounts.items()
         ]
     pool_field = "stakePool" if query.version >= (6, 12) else "delegate"
-    return {who.hash: _summary(account, pool_field) for who, account in found.items()}
+    return {who.hash: _summary(account, pool_field) for who, account in accounts.items()}
 
 
 def _asked_credentials(query: LedgerQuery) -> list[LedgerCredential]:
@@ -203,7 +203,7 @@ def _delegate_representatives(query: LedgerQuery) -> list[Json]:
     for credential, account in ledger.accounts.items():
         if account.representative is not None:
             delegators.setdefault(whom(account.representative), []).append(credential)
-    found: list[Json] = [
+    summaries: list[Json] = [
         {"type": kind, "stake": parameters.ada(ledger.voting_power[kind])}
         | {"delegators": _delegators(delegators.get(kind, []))}
         for kind in ("abstain", "noConfidence")
@@ -217,8 +217,8 @@ def _delegate_representatives(query: LedgerQuery) -> list[Json]:
         summary["stake"] = parameters.ada(ledger.voting_power[who])
         if known.anchor is not None:
             summary["metadata"] = known.anchor
-        found.append(summary | {"delegators": _delegators(delegators.get(who) or sorted(known.delegators))})
-    return found
+        summaries.append(summary | {"delegators": _delegators(delegators.get(who) or sorted(known.delegators))})
+    return summaries
 
 
 def _delegators(accounts: list[LedgerCredential]) -> list[Json]:
@@ -315,16 +315,18 @@ def _utxo(query: LedgerQuery) -> list[Json]:
     """Unspent outputs: those named, those at the addresses named, or all."""
     ledger, params = query.ledger, query.params
     if params.output_references is not None:
-        named = [(each.transaction.id, each.index) for each in params.output_references]
-        found = [reference for reference in dict.fromkeys(named) if reference in ledger.unspent]
+        named = [(reference.transaction.id, reference.index) for reference in params.output_references]
+        references = [reference for reference in dict.fromkeys(named) if reference in ledger.unspent]
     elif params.addresses is not None:
-        found = [
+        references = [
             reference for address in dict.fromkeys(params.addresses) for reference in ledger.wallets.get(address, ())
         ]
     else:
-        found = list(ledger.unspent)
+        references = list(ledger.unspent)
     output = query.node.dialect.output
-    return [{"transaction": {"id": id_}, "index": index, **output(ledger.unspent[id_, index])} for id_, index in found]
+    return [
+        {"transaction": {"id": id_}, "index": index, **output(ledger.unspent[id_, index])} for id_, index in references
+    ]
 
 
 def _treasury_and_reserves(query: LedgerQuery) -> Json:

@@ -59,7 +59,7 @@ def _interval(case: Case) -> None:
 def _inputs(case: Case) -> None:
     if not case.content["inputs"]:
         raise Refusal(3121, "The transaction has no input: at least one is required to prevent replays.")
-    both = [each for each in case.content.get("references", ()) if each in case.content["inputs"]]
+    both = [reference for reference in case.content.get("references", ()) if reference in case.content["inputs"]]
     if both:
         raise Refusal(3164, "Outputs are both spent and referred to.", {"conflictingReferences": both})
     if unknown := case.unknown("inputs", "references", "collaterals"):
@@ -82,8 +82,8 @@ def _network(case: Case) -> None:
     if case.tx.network_id not in (None, expected):
         raise Refusal(3124, message, {"expectedNetwork": kind, "discriminatedType": "transaction"})
     paid = [output["address"] for output in _declared(case)]
-    for what, found in (("address", paid), ("rewardAccount", [*case.content.get("withdrawals", ())])):
-        foreign = [address for address in found if addresses.network_of(address) not in (None, expected)]
+    for what, named in (("address", paid), ("rewardAccount", [*case.content.get("withdrawals", ())])):
+        foreign = [address for address in named if addresses.network_of(address) not in (None, expected)]
         if foreign:
             data = {"expectedNetwork": kind, "discriminatedType": what, "invalidEntities": foreign}
             raise Refusal(3124, message, data)

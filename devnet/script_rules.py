@@ -109,7 +109,9 @@ def collateral(case: Case) -> None:
         raise Refusal(3131, "Too many inputs are collateral.", data)
     held = case.outputs("collaterals")
     if locked := [
-        each for each, output in zip(inputs, held, strict=True) if addresses.payment_part(output["address"]).is_script
+        reference
+        for reference, output in zip(inputs, held, strict=True)
+        if addresses.payment_part(output["address"]).is_script
     ]:
         raise Refusal(3129, "Collateral is locked by scripts.", {"unsuitableCollateralInputs": locked})
     returned = case.content.get("collateralReturn")
@@ -139,10 +141,10 @@ def _balance(values: list[Json], returned: Json) -> Json:
 
 def units(case: Case) -> None:
     """The redeemers' units together must not exceed those that a transaction may use."""
-    most = parameters.MAX_TRANSACTION_UNITS
-    provided = {name: sum(getattr(each, name) for each in case.tx.redeemers) for name in ("memory", "cpu")}
-    if any(provided[name] > most[name] for name in most):
-        data = {"providedExecutionUnits": provided, "maximumExecutionUnits": most}
+    maximum = parameters.MAX_TRANSACTION_UNITS
+    provided = {name: sum(getattr(redeemer, name) for redeemer in case.tx.redeemers) for name in ("memory", "cpu")}
+    if any(provided[name] > maximum[name] for name in maximum):
+        data = {"providedExecutionUnits": provided, "maximumExecutionUnits": maximum}
         raise Refusal(3134, "The scripts may use more execution units than the protocol allows.", data)
 
 
@@ -150,7 +152,8 @@ def fee(case: Case) -> int:
     """The fee for execution units and for the scripts of outputs that the transaction spends or reads."""
     prices = parameters.UNIT_PRICES
     used = sum(
-        (Fraction(prices[name]) * getattr(each, name) for each in case.tx.redeemers for name in prices), Fraction(0)
+        (Fraction(prices[name]) * getattr(redeemer, name) for redeemer in case.tx.redeemers for name in prices),
+        Fraction(0),
     )
     return -(-used.numerator // used.denominator) + _fee_of_references(reference_bytes(case))
 

@@ -77,9 +77,13 @@ def _overspent(tx: Submitted, used: dict[Pointer, Units]) -> str:
     for redeemer in tx.redeemers:
         units = used[redeemer.pointer]
         if units.memory > redeemer.memory or units.cpu > redeemer.cpu:
-            uses, has = (f"{each.memory} of memory and {each.cpu} of cpu" for each in (units, redeemer))
+            uses, has = _in_words(units.memory, units.cpu), _in_words(redeemer.memory, redeemer.cpu)
             return f"{redeemer.purpose}:{redeemer.index}: the script uses {uses}; its redeemer has {has}"
     return ""
+
+
+def _in_words(memory: int, cpu: int) -> str:
+    return f"{memory} of memory and {cpu} of cpu"
 
 
 async def _evaluate(node: Node, tx: Submitted, additional: dict[Reference, Json]) -> dict[Pointer, Units]:
@@ -146,16 +150,16 @@ def _evaluable(case: Case) -> Evaluable:
 
 def _additional(entries: list[Json]) -> dict[Reference, Json]:
     """Additional outputs by their references. Raises Refusal."""
-    found = {}
+    unspent = {}
     for place, entry in enumerate(entries):
         try:
             outputs.encoded(entry)
-            found[str(entry["transaction"]["id"]), int(entry["index"])] = entry
+            unspent[str(entry["transaction"]["id"]), int(entry["index"])] = entry
             addresses.payment_part(entry["address"])
         except (KeyError, TypeError, ValueError, IndexError) as cause:
             reason = f"Invalid request: additionalUtxo[{place}] is not an output with its reference."
             raise Refusal(-32602, reason) from cause
-    return found
+    return unspent
 
 
 def _no_context(reason: str) -> Refusal:

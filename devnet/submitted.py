@@ -150,18 +150,18 @@ def _body(whole: Item) -> Body:
     return body
 
 
-def _witnessed(found: Witnesses, auxiliary_scripts: dict[str, Json]) -> Json:
+def _witnessed(witnesses: Witnesses, auxiliary_scripts: dict[str, Json]) -> Json:
     """The signatures, scripts, datums and redeemers; maps are sorted by their keys, as the ledger has them.
 
     Ogmios shows the scripts of the auxiliary data among them, though they witness nothing.
     """
-    shown: Json = {"signatories": list(found.signatories)}
-    if scripts := auxiliary_scripts | found.scripts:
+    shown: Json = {"signatories": list(witnesses.signatories)}
+    if scripts := auxiliary_scripts | witnesses.scripts:
         shown["scripts"] = dict(sorted(scripts.items()))
-    if found.datums:
-        shown["datums"] = dict(sorted(found.datums.items()))
-    if found.redeemers:
-        shown["redeemers"] = [redeemer.shown() for redeemer in found.redeemers]
+    if witnesses.datums:
+        shown["datums"] = dict(sorted(witnesses.datums.items()))
+    if witnesses.redeemers:
+        shown["redeemers"] = [redeemer.shown() for redeemer in witnesses.redeemers]
     return shown
 
 
@@ -173,55 +173,55 @@ def _validity(body: Body) -> dict[str, int]:
 
 def _optional(body: Body, certified: tuple[list[Json], ...]) -> Json:
     """The fields that not every transaction has."""
-    found: Json = {}
+    fields: Json = {}
     if certified:
-        found["certificates"] = [shown for each in certified for shown in each]
+        fields["certificates"] = [shown for forms in certified for shown in forms]
     if 5 in body:
-        found["withdrawals"] = _withdrawals(body[5])
+        fields["withdrawals"] = _withdrawals(body[5])
     if 9 in body:
-        found["mint"] = _assets(body[9])
+        fields["mint"] = _assets(body[9])
     if 11 in body:
-        found["scriptIntegrityHash"] = body[11].octets().hex()
+        fields["scriptIntegrityHash"] = body[11].octets().hex()
     if 13 in body:
-        found["collaterals"] = _references(body[13])
+        fields["collaterals"] = _references(body[13])
     if 14 in body:
-        found["requiredExtraSignatories"] = sorted(hash_.octets().hex() for hash_ in body[14].distinct())
+        fields["requiredExtraSignatories"] = sorted(hash_.octets().hex() for hash_ in body[14].distinct())
     if 15 in body:
-        found["network"] = "mainnet" if body[15].number() else "testnet"
+        fields["network"] = "mainnet" if body[15].number() else "testnet"
     if 16 in body:
-        found["collateralReturn"] = _output(body[16])
+        fields["collateralReturn"] = _output(body[16])
     if 17 in body:
-        found["totalCollateral"] = parameters.ada(body[17].number())
+        fields["totalCollateral"] = parameters.ada(body[17].number())
     if 18 in body:
-        found["references"] = _references(body[18])
+        fields["references"] = _references(body[18])
     treasury = {
         name: parameters.ada(body[key].number()) for name, key in (("value", 21), ("donation", 22)) if key in body
     }
     if treasury:
-        found["treasury"] = treasury
-    return found
+        fields["treasury"] = treasury
+    return fields
 
 
 def _unsupported(body: Body) -> str | None:
     """Features of the transaction that a node supports and the devnet does not."""
     names = {19: "votes", 20: "proposals", 21: "statements of the treasury's value"}
-    found = [name for key, name in names.items() if key in body]
-    return ", ".join(found) or None
+    features = [name for key, name in names.items() if key in body]
+    return ", ".join(features) or None
 
 
 def _withdrawals(withdrawals: Item) -> Json:
     """Lovelace by stake address, in the ledger's order: scripts come before keys, as in its type `Credential`."""
-    found = {who.octets(): lovelace.number() for who, lovelace in withdrawals.entries()}
-    for who in found:
+    by_account = {who.octets(): lovelace.number() for who, lovelace in withdrawals.entries()}
+    for who in by_account:
         addresses.must_be_account(who)
-    in_order = sorted(found, key=lambda who: (not who[0] & 0x10, who[1:]))
-    return {addresses.shown(who): parameters.ada(found[who]) for who in in_order}
+    in_order = sorted(by_account, key=lambda who: (not who[0] & 0x10, who[1:]))
+    return {addresses.shown(who): parameters.ada(by_account[who]) for who in in_order}
 
 
 def _references(inputs: Item) -> list[Json]:
     """References in the ledger's order, which is that of redeemers' indexes, too."""
-    found = sorted((id_.octets(), index.number()) for id_, index in (each.items() for each in inputs.distinct()))
-    return [{"transaction": {"id": id_.hex()}, "index": index} for id_, index in found]
+    references = sorted((id_.octets(), index.number()) for id_, index in map(Item.items, inputs.distinct()))
+    return [{"transaction": {"id": id_.hex()}, "index": index} for id_, index in references]
 
 
 def _output(output: Item) -> Json:
@@ -264,12 +264,12 @@ def _assets(assets: Item) -> Json:
 
 
 def _quantities(names: Item) -> dict[str, int]:
-    found = dict(sorted((name.octets().hex(), quantity.number()) for name, quantity in names.entries()))
-    if not all(found.values()):
+    quantities = dict(sorted((name.octets().hex(), quantity.number()) for name, quantity in names.entries()))
+    if not all(quantities.values()):
         raise ValueError("a quantity of an asset is zero")
-    if not found:
+    if not quantities:
         raise ValueError("a policy has no assets")
-    return found
+    return quantities
 
 
 def _metadata(auxiliary: Item) -> tuple[str | None, Json, dict[str, Json]]:

@@ -80,9 +80,9 @@ def read(whole: Item, id_: str) -> Witnesses:
 def scripts(sets: dict[int, Item]) -> dict[str, Json]:
     """Scripts in Ogmios' JSON by their hashes, from a set for each language. Raises ValueError."""
     return {
-        addresses.script_hash(language, each.octets() if language else each.cbor): _script(language, each)
+        addresses.script_hash(language, item.octets() if language else item.cbor): _script(language, item)
         for language, items in sets.items()
-        for each in _set(items)
+        for item in _set(items)
     }
 
 
@@ -111,12 +111,12 @@ def _redeemers(items: Item | None) -> tuple[Redeemer, ...]:
         parts = [(*key.items(), *value.items()) for key, value in items.pairs()]
     else:
         parts = [redeemer.items() for redeemer in items.items()]
-    found: dict[tuple[int, int], Redeemer] = {}
+    redeemers: dict[tuple[int, int], Redeemer] = {}
     for purpose, index, data, units in parts:
         memory, cpu = (unit.number() for unit in units.items())
-        key = (purpose.number(), index.number())
-        found[key] = Redeemer(PURPOSES[key[0]], key[1], data.cbor, memory, cpu)
-    return tuple(found[key] for key in sorted(found))
+        purpose_no, place = purpose.number(), index.number()
+        redeemers[purpose_no, place] = Redeemer(PURPOSES[purpose_no], place, data.cbor, memory, cpu)
+    return tuple(redeemers[key] for key in sorted(redeemers))
 
 
 def _script(language: int, content: Item) -> Json:

@@ -243,10 +243,10 @@ def _with_pointer_of_node(raw: bytes) -> bytes:
 
 def _variable_length(number: int) -> bytes:
     """A number of a pointer: seven bits a byte, of which all but the last are at least 128 (CIP-19)."""
-    found = [number & 0x7F]
+    reversed_ = [number & 0x7F]
     while number := number >> 7:
-        found.append(number & 0x7F | 0x80)
-    return bytes(found[::-1])
+        reversed_.append(number & 0x7F | 0x80)
+    return bytes(reversed_[::-1])
 
 
 def _parse_byron(text: str) -> bytes:

@@ -136,9 +136,9 @@ class Reader:
 
     def _begin(self, major: int, name: str) -> int | None:
         start = self.at
-        found, argument = self.head()
-        if found != major:
-            raise Malformed(f"{name} must be {_NAMES[major]}, not {_NAMES[found]} (byte {start})")
+        present, argument = self.head()
+        if present != major:
+            raise Malformed(f"{name} must be {_NAMES[major]}, not {_NAMES[present]} (byte {start})")
         return argument
 
     def _each(self, count: int | None) -> Iterator[int]:
@@ -186,13 +186,13 @@ def parts_of(data: bytes, start: int = 0) -> list[Span]:
     reader.untag()
     begin = reader.pairs if reader.next_major() == MAP else reader.elements
     per_part = 2 if reader.next_major() == MAP else 1
-    found: list[Span] = []
+    spans: list[Span] = []
     for _ in begin(f"the item at byte {start}"):
         for _ in range(per_part):
             at = reader.at
             reader.skip()
-            found.append((at, reader.at))
-    return found
+            spans.append((at, reader.at))
+    return spans
 
 
 def unsigned(data: bytes, start: int) -> int | None:

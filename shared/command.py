@@ -49,8 +49,8 @@ def _in_one_line(wrong: TyperException) -> str:
     text = wrong.format_message()
     if isinstance(wrong, typer.BadParameter) and wrong.message:
         name = wrong.param_hint or (wrong.param.get_error_hint().strip("'") if wrong.param else "an argument")
-        found: Any = getattr(wrong.__cause__, "errors", list)()  # of Typer's own check
-        value = f"{found[0]['input']!r}: " if found else ""
+        errors: Any = getattr(wrong.__cause__, "errors", list)()  # of Typer's own check
+        value = f"{errors[0]['input']!r}: " if errors else ""
         text = f"{name} is {value}{wrong.message}"
     return f"{' '.join(text.split())}\n" if text else ""
 

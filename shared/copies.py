@@ -100,9 +100,9 @@ def read(folder: Path, kind: type[Sealed], what: str) -> Sealed:
     except OSError as cause:
         raise CopyRefused(f"{path} can't be read: {cause.strerror}") from cause
     try:
-        found = msgspec.json.decode(text, type=_Format).format
-        if found != FORMAT:
-            raise CopyRefused(f"{path} has format {found}, this program reads format {FORMAT}")
+        form = msgspec.json.decode(text, type=_Format).format
+        if form != FORMAT:
+            raise CopyRefused(f"{path} has format {form}, this program reads format {FORMAT}")
         manifest = msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError as cause:
         raise CopyRefused(f"{path} is damaged: {cause}") from cause

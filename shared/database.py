@@ -56,12 +56,12 @@ async def create_pool(
     url: str,
     network: Network | None,
     *,
-    most: int,
+    max_size: int,
     within_s: float | None = None,
     later: bool = False,
     connect_within_s: float = CONNECT_WITHIN_S,
 ) -> asyncpg.Pool:
-    """A pool of up to `most` connections like `connect`'s. With `later`, the server need not be reachable yet.
+    """A pool of up to `max_size` connections like `connect`'s. With `later`, the server need not be reachable yet.
 
     Postgres cancels a statement after `within_s`.
 
@@ -87,7 +87,7 @@ async def create_pool(
         connect=_reach,
         server_settings=_server_settings(network) | settings,
         min_size=0,  # otherwise asyncpg keeps one open itself, and logs each failure with a traceback
-        max_size=most,
+        max_size=max_size,
         timeout=connect_within_s,
         command_timeout=PARTNER_ANSWER_WITHIN_S if network is None else CHAIN_ANSWER_WITHIN_S,
         init=_translate_json,
@@ -169,12 +169,12 @@ async def _refuse_shared_sessions(first: asyncpg.Connection, url: str, options: 
         begun = [first.transaction(), second.transaction()]
         for transaction in begun:
             await transaction.start()
-        before = {each: await each.fetchval(_PID) for each in (first, second)}
+        before = {connection: await connection.fetchval(_PID) for connection in (first, second)}
         for transaction in begun:
             await transaction.rollback()
         # Whether the pooler lends the session released last or the one released first, one of these gets the wrong one.
-        for each in (first, second, second, first):
-            if await each.fetchval(_PID) != before[each]:
+        for connection in (first, second, second, first):
+            if await connection.fetchval(_PID) != before[connection]:
                 raise SharedSession(_SESSIONS)
     except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError) as cause:
         raise SharedSession(_SESSIONS) from cause
@@ -192,12 +192,12 @@ async def _reach_bare(url: str, **options: Any) -> asyncpg.Connection:
     next. Raises the error of a server that rejects our credentials, otherwise ConnectionError with the error of each
     host.
     """
-    each = hosts.each(url)
-    if len(each) == 1:
+    urls = hosts.split(url)
+    if len(urls) == 1:
         return await _open(url, options)
     if "target_session_attrs=" not in url:
         options["target_session_attrs"] = "read-write"
-    return await _first_to_accept([asyncio.create_task(_open(host, options)) for host in each])
+    return await _first_to_accept([asyncio.create_task(_open(host_url, options)) for host_url in urls])
 
 
 async def _first_to_accept(attempts: list[asyncio.Task[asyncpg.Connection]]) -> asyncpg.Connection:

@@ -22,34 +22,34 @@ Value = Callable[[NetworkState], float | None]
 """The value of a gauge; if it is unknown (None), the gauge is omitted."""
 
 OF_INDEX: Sequence[tuple[str, str, Value]] = (
-    ("slot", "Slot of the last indexed block", lambda each: each.slot_no),
-    ("block", "Height of the last indexed block", lambda each: each.block_no),
-    ("epoch", "Epoch of the last indexed block", lambda each: each.epoch_no),
-    ("tip_age_seconds", "Age of the last indexed block", lambda each: each.tip_age_s),
-    ("lag_blocks", "Blocks behind the node's tip", lambda each: each.lag_blocks),
-    ("lag_seconds", "Seconds between the last indexed block and the node's tip", lambda each: each.lag_s),
+    ("slot", "Slot of the last indexed block", lambda state: state.slot_no),
+    ("block", "Height of the last indexed block", lambda state: state.block_no),
+    ("epoch", "Epoch of the last indexed block", lambda state: state.epoch_no),
+    ("tip_age_seconds", "Age of the last indexed block", lambda state: state.tip_age_s),
+    ("lag_blocks", "Blocks behind the node's tip", lambda state: state.lag_blocks),
+    ("lag_seconds", "Seconds between the last indexed block and the node's tip", lambda state: state.lag_s),
     (
         "network_synchronization",
         "Share of the time since the network's start that is indexed, 1 at the tip",
-        lambda each: each.network_synchronization,
+        lambda state: state.network_synchronization,
     ),
-    ("sync_progress", "Share of the node's blocks that are indexed", lambda each: each.sync_progress),
+    ("sync_progress", "Share of the node's blocks that are indexed", lambda state: state.sync_progress),
     (
         "sync_seconds_left",
         "Seconds until all blocks of the node are indexed, at the present rate",
-        lambda each: each.sync_left_s,
+        lambda state: state.sync_left_s,
     ),
 )
 OF_NODE: Sequence[tuple[str, str, Value]] = (
     (
         "connected",
         "1 while the indexer is connected to its node",
-        lambda each: each.node_connected if each.indexer_running else None,
+        lambda state: state.node_connected if state.indexer_running else None,
     ),
-    ("tip_slot", "Slot of the node's tip as last heard", lambda each: each.node_slot_no),
-    ("tip_block", "Height of the node's tip as last heard", lambda each: each.node_block_no),
-    ("tip_age_seconds", "Age of the node's tip as last heard", lambda each: each.node_tip_age_s),
-    ("tip_unmoved_seconds", "Time since the node's tip changed", lambda each: each.node_tip_unmoved_s),
+    ("tip_slot", "Slot of the node's tip as last heard", lambda state: state.node_slot_no),
+    ("tip_block", "Height of the node's tip as last heard", lambda state: state.node_block_no),
+    ("tip_age_seconds", "Age of the node's tip as last heard", lambda state: state.node_tip_age_s),
+    ("tip_unmoved_seconds", "Time since the node's tip changed", lambda state: state.node_tip_unmoved_s),
 )
 
 
@@ -89,7 +89,7 @@ def rollbacks(name: str, depths: Iterable[tuple[str, Iterable[RollbackDepth]]]) 
     return family
 
 
-def comparisons(prefix: str, found: Iterable[tuple[str, Iterable[Comparison]]]) -> Iterator[Metric]:
+def comparisons(prefix: str, results: Iterable[tuple[str, Iterable[Comparison]]]) -> Iterator[Metric]:
     """How many values were compared with the node's ledger, and how many differed, by network and kind."""
     labels = ["network", "kind"]
     compared = GaugeMetricFamily(
@@ -98,10 +98,10 @@ def comparisons(prefix: str, found: Iterable[tuple[str, Iterable[Comparison]]]) 
     differences = GaugeMetricFamily(
         f"{prefix}_differences", "Values that differed from the node's ledger at the last comparison", labels=labels
     )
-    for network, kinds in found:
-        for each in kinds:
-            compared.add_metric([network, each.kind], each.compared)
-            differences.add_metric([network, each.kind], each.differing)
+    for network, kinds in results:
+        for result in kinds:
+            compared.add_metric([network, result.kind], result.compared)
+            differences.add_metric([network, result.kind], result.differing)
     yield compared
     yield differences
 
@@ -125,6 +125,6 @@ def _states(
 ) -> Metric:
     family = GaugeMetricFamily(name, text, labels=["network", label])
     for state in states:
-        for each in labels:
-            family.add_metric([state.network, each], each == present(state))
+        for value in labels:
+            family.add_metric([state.network, value], value == present(state))
     return family

@@ -5,10 +5,10 @@ import re
 _PARTS = re.compile(r"(?s)([\w+]+://(?:[^/?#]*@)?)([^/?#@]*)(.*)")
 
 
-def each(url: str) -> tuple[str, ...]:
+def split(url: str) -> tuple[str, ...]:
     """The addresses of the single hosts."""
-    found = _PARTS.fullmatch(url)
-    if found is None:
+    parts = _PARTS.fullmatch(url)
+    if parts is None:
         return (url,)
-    before, hosts, after = found.groups()
+    before, hosts, after = parts.groups()
     return tuple(f"{before}{host}{after}" for host in hosts.split(","))

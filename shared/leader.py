@@ -32,7 +32,7 @@ class Leader(msgspec.Struct, frozen=True):
 
 async def leaders(db: sql.Connection) -> dict[int, Leader]:
     """The leader of each network that has one, by network_id."""
-    return {each.network_id: each for each in await _leaders.all(db, database.LEADER_LOCK)}
+    return {row.network_id: row for row in await _leaders.all(db, database.LEADER_LOCK)}
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
 
 async def last_heartbeats(db: sql.Connection) -> dict[int, LastHeartbeat]:
     """The last heartbeat of each network's leader, by network_id. Locks are not replicated: query the primary."""
-    return {each.network_id: each for each in await _last_heartbeats.all(db, database.LEADER_LOCK)}
+    return {row.network_id: row for row in await _last_heartbeats.all(db, database.LEADER_LOCK)}
 
 
 async def beat(

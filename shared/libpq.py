@@ -61,14 +61,14 @@ def for_programs(url: str) -> tuple[dict[str, str], dict[str, str]]:
     if "database" in given:
         given["dbname"] = given.pop("database")
     known = {name: value for name, value in given.items() if name in _OF_BOTH or name in _OF_LIBPQ_ALONE}
-    if len(hosts.each(url)) > 1:
+    if len(hosts.split(url)) > 1:
         known.setdefault("target_session_attrs", "read-write")
     return known, {name: value for name, value in given.items() if name not in known}
 
 
 def check(url: str) -> None:
     """Raise Unsupported if an address of one or several hosts has a parameter that is not supported."""
-    connecting(hosts.each(url)[0])
+    connecting(hosts.split(url)[0])
 
 
 def _refuse_unsupported(given: Mapping[str, str]) -> None:
@@ -98,10 +98,10 @@ def _one_of(*words: str) -> _Allowed:
 
 def _system_certificates() -> str:
     """The file of the certificates that this machine trusts, which libpq calls `system`. Raises Unsupported."""
-    found = ssl.get_default_verify_paths().cafile
-    if found is None:
+    file = ssl.get_default_verify_paths().cafile
+    if file is None:
         raise Unsupported("an address whose sslrootcert is a file, since this machine has none of its own")
-    return found
+    return file
 
 
 _NONE = _Allowed("", lambda _: False)

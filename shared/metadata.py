@@ -139,11 +139,11 @@ def _entry(entries: Mapping[Any, Any] | None, key: bytes) -> Mapping[Any, Any] |
         return None
     for form in (key, _text(key), key.hex()):
         if form in entries:
-            found = entries[form]
+            entry = entries[form]
             break
     else:
-        found = next((entries[form] for form in entries if isinstance(form, str) and form.lower() == key.hex()), None)
-    return found if isinstance(found, Mapping) else None
+        entry = next((entries[form] for form in entries if isinstance(form, str) and form.lower() == key.hex()), None)
+    return entry if isinstance(entry, Mapping) else None
 
 
 def _label(extra: Extra) -> Mapping[Any, Any] | None:

@@ -43,30 +43,30 @@ async def migrate(connection: asyncpg.Connection) -> None:
     """
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        found = await version(connection)
-        _refuse_newer(found)
-        if found == VERSION:
+        present = await version(connection)
+        _refuse_newer(present)
+        if present == VERSION:
             return
-        if found:
-            _refuse_too_old(found)
+        if present:
+            _refuse_too_old(present)
             await _shut_writers_out(connection)
-            await _upgrade(connection, found)
+            await _upgrade(connection, present)
         else:
             await create(connection)
         await connection.execute("DELETE FROM partner.schema_version")
         await connection.execute("INSERT INTO partner.schema_version (version) VALUES ($1)", VERSION)
 
 
-async def _upgrade(connection: asyncpg.Connection, found: int) -> None:
-    """Apply the migrations from version `found` on, in the open transaction. Networks without a chain get one."""
-    if found < _OLDEST_CHAINS:
+async def _upgrade(connection: asyncpg.Connection, present: int) -> None:
+    """Apply the migrations after version `present`, in the open transaction. Networks without a chain get one."""
+    if present < _OLDEST_CHAINS:
         for network in NETWORKS:
             await connection.execute(f"DROP SCHEMA IF EXISTS {network.schema} CASCADE")
-        log.warning("schema.chains_created_anew", version=found, what="their indexers begin again")
-    present = await connection.fetchval("SELECT array_agg(nspname::text) FROM pg_namespace")
-    kept = [network for network in NETWORKS if network.schema in present]
+        log.warning("schema.chains_created_anew", version=present, what="their indexers begin again")
+    schemas = await connection.fetchval("SELECT array_agg(nspname::text) FROM pg_namespace")
+    kept = [network for network in NETWORKS if network.schema in schemas]
     for path in sorted(_MIGRATIONS.glob("*.sql")):
-        if int(path.name[:4]) > found:
+        if int(path.name[:4]) > present:
             await _apply(connection, path.read_text(), kept)
     _, chain = parts(_FRESH.read_text())
     await _apply_to_chains(connection, chain, [network for network in NETWORKS if network not in kept])
@@ -90,22 +90,22 @@ async def check(connection: sql.Connection) -> None:
 
 def parts(text: str) -> tuple[str, str]:
     """The two parts of a schema text: `partner`, created once, and the chain, created once per network."""
-    found = re.fullmatch(r"(?s).*?^-- == partner ==$(.*)^-- == chain ==$(.*)", text, flags=re.MULTILINE)
-    assert found is not None, "a schema text has a partner and a chain section"
-    return found[1], found[2]
+    sections = re.fullmatch(r"(?s).*?^-- == partner ==$(.*)^-- == chain ==$(.*)", text, flags=re.MULTILINE)
+    assert sections is not None, "a schema text has a partner and a chain section"
+    return sections[1], sections[2]
 
 
-def _refuse_newer(found: int) -> None:
-    if found > VERSION:
+def _refuse_newer(present: int) -> None:
+    if present > VERSION:
         raise WrongSchema(
-            f"the database has schema version {found}, this program only knows {VERSION}: upgrade the program"
+            f"the database has schema version {present}, this program only knows {VERSION}: upgrade the program"
         )
 
 
-def _refuse_too_old(found: int) -> None:
-    if found < _OLDEST_VERSION:
+def _refuse_too_old(present: int) -> None:
+    if present < _OLDEST_VERSION:
         raise WrongSchema(
-            f"the database has schema version {found}, which this program cannot migrate: create a new database and "
+            f"the database has schema version {present}, which this program cannot migrate: create a new database and "
             "index again"
         )
 

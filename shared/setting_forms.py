@@ -56,9 +56,9 @@ def _url(text: str, *schemes: str) -> str:
 
 def _postgres_url(text: str) -> str:
     """Checks the parameters that libpq knows; others are settings of the session, which Postgres checks."""
-    each = hosts.each(text)
-    for url in each:
-        if len(each) > 1:
+    urls = hosts.split(text)
+    for url in urls:
+        if len(urls) > 1:
             _with_host(url)
         _url(url, "postgresql", "postgres")
     libpq.check(text)
@@ -70,7 +70,7 @@ def _postgres_urls(text: str) -> tuple[str, ...]:
     urls = [_postgres_url(url.strip()) for url in re.split(r",\s*(?=\w+://)", text)]
     if any("," in urlsplit(url).path for url in urls):
         raise ValueError
-    return tuple(host for url in urls for host in hosts.each(url))
+    return tuple(host for url in urls for host in hosts.split(url))
 
 
 def _seconds(text: str) -> float:

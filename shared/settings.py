@@ -92,8 +92,8 @@ def _declared() -> Iterator[tuple[str, str | None, Setting]]:
     """Each setting with its field and, if the field has one for each network, the name of the network."""
     for field, hint in get_type_hints(Settings, include_extras=True).items():
         declared = hint.__metadata__[0]
-        each = {None: declared} if isinstance(declared, Setting) else declared
-        yield from ((field, network, setting) for network, setting in each.items())
+        by_network = {None: declared} if isinstance(declared, Setting) else declared
+        yield from ((field, network, setting) for network, setting in by_network.items())
 
 
 _DECLARED = tuple(_declared())
@@ -105,12 +105,12 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
     For each variable, `<name>_FILE` may name a file that contains the value. Raises SettingsError for the first invalid
     variable.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field, network, setting in _DECLARED:
         value = _taken(environ, setting.variable, setting.form)
         if value is not None:
-            found[field] = value if network is None else {**found.get(field, {}), network: value}
-    return Settings(**found)
+            values[field] = value if network is None else {**values.get(field, {}), network: value}
+    return Settings(**values)
 
 
 def effective(settings: Settings) -> dict[str, str]:

@@ -129,4 +129,4 @@ def _filled(name: str, source: Path, parts: Mapping[str, str]) -> str:
             f"{name} of {source.name} has the placeholders {sorted(placeholders)}, but got {sorted(parts)}"
         )
     used.add((source, name))
-    return _PLACEHOLDER.sub(lambda found: parts[found[1]], text)
+    return _PLACEHOLDER.sub(lambda placeholder: parts[placeholder[1]], text)

@@ -67,7 +67,7 @@ ONE_PAGE = ("tip", "ledger_state", "live_stake", "genesis_configuration")
 async def test_chain_answers_read_no_whole_table(database_url: str) -> None:
     found = []
     async with (
-        await database.create_pool(database_url, PREVIEW, most=1) as pool,
+        await database.create_pool(database_url, PREVIEW, max_size=1) as pool,
         pool.acquire() as connection,
     ):
         for statement in STATEMENTS:

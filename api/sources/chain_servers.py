@@ -321,7 +321,7 @@ async def opened(
             found = {}
             for network in NETWORKS:
                 pool = await database.create_pool(
-                    url, network, most=CONNECTIONS, later=True, connect_within_s=connect_within_s
+                    url, network, max_size=CONNECTIONS, later=True, connect_within_s=connect_within_s
                 )
                 stack.callback(pool.terminate)
                 made(network.name, pool)
@@ -335,7 +335,7 @@ async def opened(
             if url != primary_url
         ]
         servers = ChainServers(primary, replicas, lag_s)
-        if replicas or len(hosts.each(primary_url)) > 1:
+        if replicas or len(hosts.split(primary_url)) > 1:
             await stack.enter_async_context(tasks.background("primary check", partial(servers.watch, primary)))
             for replica in replicas:
                 task = f"replica {replica.number} check"

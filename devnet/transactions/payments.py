@@ -66,7 +66,7 @@ def send_tokens(draft: Draft) -> Json:
     """Send some of a person's tokens to another."""
     for _ in range(30):
         sender = draft.cast.somebody(draft.random)
-        for reference in draft.references(sender, most=3):
+        for reference in draft.references(sender, limit=3):
             if len(draft.ledger.unspent[reference]["value"]) > 1:
                 draft.spend(reference)
                 held = draft.random.sample(sorted(draft.assets), min(len(draft.assets), 5))

@@ -46,11 +46,11 @@ def burn(draft: Draft) -> Json:
     """Burn some or all tokens of a policy's owner, and sometimes mint another token of the policy."""
     policy = _policy(draft)
     owner = _owner(draft, policy)
-    for reference in draft.references(owner, most=40):
+    for reference in draft.references(owner, limit=40):
         if policy in draft.ledger.unspent[reference]["value"]:
             draft.spend(reference)
-            held = sorted(asset for asset in draft.assets if asset[0] == policy)
-            for _, name in draft.random.sample(held, min(len(held), 3)):
+            names = sorted(name for of_policy, name in draft.assets if of_policy == policy)
+            for name in draft.random.sample(names, min(len(names), 3)):
                 quantity = draft.assets[policy, name]
                 whole = draft.random.random() < 0.5
                 draft.mint(policy, name, -min(quantity if whole else (quantity + 1) // 2, MAX_MINTED))
@@ -122,17 +122,17 @@ def mint_without_reference(draft: Draft) -> Json:
 
 def update_reference(draft: Draft) -> Json:
     """Lock a reference token again, with another datum."""
-    reference, asset = _locked(draft)
-    _unlock(draft, reference, asset[1][8:])
-    _lock(draft, {asset: 1}, asset[1][8:])
+    reference, (policy, name) = _locked(draft)
+    _unlock(draft, reference, name[8:])
+    _lock(draft, {(policy, name): 1}, name[8:])
     return draft.done()
 
 
 def move_reference(draft: Draft) -> Json:
     """Pay a reference token to an ordinary address, without a datum."""
-    reference, asset = _locked(draft)
-    _unlock(draft, reference, asset[1][8:])
-    draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {asset: 1})
+    reference, (policy, name) = _locked(draft)
+    _unlock(draft, reference, name[8:])
+    draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {(policy, name): 1})
     return draft.done()
 
 
@@ -154,8 +154,15 @@ def _owner(draft: Draft, policy: str) -> str:
 
 def _deliver(draft: Draft, policy: str) -> Json:
     """Pay the minted tokens to the policy's owner or to a random person, and the rest to the payer."""
-    minted = {asset: draft.assets[asset] for asset in sorted(draft.assets) if asset[1] in draft.tx["mint"][policy]}
-    mine = {asset: quantity for asset, quantity in minted.items() if asset[0] == policy and quantity > 0}
+    names = draft.tx["mint"][policy]
+    minted = {
+        (of_policy, name): draft.assets[of_policy, name] for of_policy, name in sorted(draft.assets) if name in names
+    }
+    mine = {
+        (of_policy, name): quantity
+        for (of_policy, name), quantity in minted.items()
+        if of_policy == policy and quantity > 0
+    }
     receiver = draft.random.choice([_owner(draft, policy), draft.cast.somebody(draft.random)])
     draft.pay(receiver, 2 * ADA, mine)
     return draft.done()
@@ -163,7 +170,7 @@ def _deliver(draft: Draft, policy: str) -> Json:
 
 def _locked(draft: Draft) -> tuple[tuple[str, int], tuple[str, str]]:
     """A reference token that is locked at the script's address."""
-    references = draft.references(draft.cast.script_addresses[0], most=100)
+    references = draft.references(draft.cast.script_addresses[0], limit=100)
     if not references:
         raise Impossible
     reference = draft.random.choice(references)

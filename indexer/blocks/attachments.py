@@ -59,15 +59,15 @@ def _witnessed(tx: frames.SubTransaction, sent: "_Sent") -> dict[bytes, HashedSc
 
     One is left out if none of the bytes that it may have has this hash.
     """
-    found = dict[bytes, HashedScript]()
+    scripts = dict[bytes, HashedScript]()
     for text, script in tx.scripts.items():
         given = hash_bytes(text, HASH28_BYTES)
-        read = next((each for each in _readings(script) if script_hash_of(*each) == given), None)
+        read = next((reading for reading in _readings(script) if script_hash_of(*reading) == given), None)
         if read is not None:
-            found[given] = read
+            scripts[given] = read
         elif _lacks_bytes(script) and (body := sent.witnessed.get(given)) is not None:
-            found[given] = NATIVE, body
-    return found
+            scripts[given] = NATIVE, body
+    return scripts
 
 
 def _referred(script: frames.Script, sent: "_Sent", index: int) -> HashedScript | None:
@@ -82,7 +82,7 @@ def _referred(script: frames.Script, sent: "_Sent", index: int) -> HashedScript 
     if sent.cbor is not None:
         body = sent.referred.get(index)
         return None if body is None else (NATIVE, body)
-    return next((each for each in readings if script_hash_of(*each) in sent.named), None)
+    return next((reading for reading in readings if script_hash_of(*reading) in sent.named), None)
 
 
 class _Sent:
@@ -117,9 +117,10 @@ class _Sent:
     @cached_property
     def named(self) -> set[bytes]:
         """The hashes of scripts that it has: among its witnesses, policies, and the addresses that it pays."""
-        owners = [address.parts_of(address.of_node(output.address)) for output in self._tx.outputs]
-        paid = [each for parts in owners for each in (parts.payment, parts.stake) if each is not None]
-        return {bytes.fromhex(text) for text in (*self._tx.scripts, *self._tx.mint)} | {each.hash for each in paid}
+        paid = [address.parts_of(address.of_node(output.address)) for output in self._tx.outputs]
+        credentials = [part for parts in paid for part in (parts.payment, parts.stake) if part is not None]
+        hashes = {credential.hash for credential in credentials}
+        return {bytes.fromhex(text) for text in (*self._tx.scripts, *self._tx.mint)} | hashes
 
 
 def _lacks_bytes(script: frames.Script) -> bool:

@@ -23,7 +23,7 @@ def locate(tx: frames.SubTransaction, era: str) -> list[int | None]:
     if not tx.certificates:
         return []
     moved = era in _BEFORE_CONWAY and any(_rewards(proposal) for proposal in tx.proposals)
-    split = (at for at, (one, following) in enumerate(pairwise(tx.certificates)) if _may_be_one(one, following))
+    split = (at for at, (first, second) in enumerate(pairwise(tx.certificates)) if _may_be_one(first, second))
     sure = next(split, -1) + 1  # before Conway no certificate names a deposit
     if not sure and not moved:
         return []
@@ -48,8 +48,8 @@ def _rewards(proposal: frames.Proposal) -> bool:
     return proposal.action is not None and proposal.action.type in _INSTANTANEOUS_REWARDS
 
 
-def _may_be_one(one: frames.Certificate, following: frames.Certificate) -> bool:
+def _may_be_one(first: frames.Certificate, second: frames.Certificate) -> bool:
     """Whether two certificates may be one: a registration with a deposit, and a delegation of the same credential."""
-    is_new = one.type == "stakeCredentialRegistration" and one.deposit is not None
-    same = (one.credential, one.origin) == (following.credential, following.origin)
-    return is_new and same and following.type == "stakeDelegation"
+    is_new = first.type == "stakeCredentialRegistration" and first.deposit is not None
+    same = (first.credential, first.origin) == (second.credential, second.origin)
+    return is_new and same and second.type == "stakeDelegation"

@@ -102,7 +102,7 @@ def of_transaction(tx: frames.Transaction, era: str) -> list[Effects]:
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
         return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
-    found = attachments.collect(tx, declared, first_index=len(tx.outputs))
+    carried = attachments.collect(tx, declared, first_index=len(tx.outputs))
     return [
         Effects(
             tx_hash=hash_bytes(tx.id),
@@ -115,15 +115,15 @@ def of_transaction(tx: frames.Transaction, era: str) -> list[Effects]:
             extra=_extra(tx, era, valid=False),
             certificates=[],
             other_payments=0,
-            attached=found.attached,
-            datums=found.datums,
-            scripts=found.scripts,
+            attached=carried.attached,
+            datums=carried.datums,
+            scripts=carried.scripts,
         )
     ]
 
 
 def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
-    found = attachments.collect(tx, tx.outputs)
+    carried = attachments.collect(tx, tx.outputs)
     return Effects(
         tx_hash=hash_bytes(tx.id),
         inputs=_inputs(tx.inputs),
@@ -135,9 +135,9 @@ def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
         extra=_extra(tx, era),
         certificates=tx.certificates,
         other_payments=_other_payments(tx) if tx.credits or tx.proposals or tx.treasury else 0,
-        attached=found.attached,
-        datums=found.datums,
-        scripts=found.scripts,
+        attached=carried.attached,
+        datums=carried.datums,
+        scripts=carried.scripts,
     )
 
 
@@ -158,13 +158,13 @@ def _output(output: frames.Output) -> Output:
 
 def _assets(value: dict[str, dict[str, int]]) -> Assets:
     """Assets by their bytes. NOTE: before Conway a block may contain a quantity of 0, which is left out."""
-    found = {}
+    assets = {}
     for text, quantities in value.items():
         if text != "ada":
             kept = {bytes.fromhex(name): quantity for name, quantity in quantities.items() if quantity}
             if kept:
-                found[hash_bytes(text, HASH28_BYTES)] = kept
-    return found
+                assets[hash_bytes(text, HASH28_BYTES)] = kept
+    return assets
 
 
 def _extra(tx: frames.SubTransaction, era: str, *, valid: bool = True) -> packed.Extra:

@@ -30,8 +30,8 @@ def native_reference_scripts(transaction: bytes) -> dict[int, bytes]:
     body = _body(transaction)
     outputs, returned = _value(transaction, body, _OUTPUTS), _value(transaction, body, _COLLATERAL_RETURN)
     starts = [] if outputs is None else [at for at, _ in cbor.parts_of(transaction, outputs)]
-    found = {index: _native_reference(transaction, at) for index, at in enumerate((*starts, returned))}
-    return {index: script for index, script in found.items() if script is not None}
+    scripts = {index: _native_reference(transaction, at) for index, at in enumerate((*starts, returned))}
+    return {index: script for index, script in scripts.items() if script is not None}
 
 
 def native_scripts(transaction: bytes) -> dict[bytes, bytes]:

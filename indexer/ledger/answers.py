@@ -124,7 +124,7 @@ def summaries_by_hash(
     if isinstance(summaries, list):
         summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
     try:
-        return {bytes.fromhex(credential): each for credential, each in summaries.items()}
+        return {bytes.fromhex(credential): summary for credential, summary in summaries.items()}
     except ValueError as error:
         raise frames.Unreadable(f"reward account summaries: {error}") from error
 

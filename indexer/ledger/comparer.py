@@ -60,34 +60,34 @@ class NodeComparer:
                 return False
         if not self._round.is_complete:
             return True
-        found, self._round = self._round.tally.comparisons(at.epoch_no), None
-        await self._store(at.position.point, at.epoch_no, found)
-        return bool(found)  # if a node answers nothing at all, it is asked again after the next block
+        results, self._round = self._round.tally.comparisons(at.epoch_no), None
+        await self._store(at.position.point, at.epoch_no, results)
+        return bool(results)  # if a node answers nothing at all, it is asked again after the next block
 
-    async def _store(self, point: Point, epoch_no: int, found: list[Comparison]) -> None:
+    async def _store(self, point: Point, epoch_no: int, results: list[Comparison]) -> None:
         """Replace the last comparison, unless the point at which it ended is no longer in our chain, and log it."""
         async with self._turn, schema.commit(self._writer):
             if not await position.holds(self._writer, point):
                 return
             await _forget.run(self._writer)
-            for each in found:
-                named = msgspec.json.encode(each.differences).decode()
+            for result in results:
+                named = msgspec.json.encode(result.differences).decode()
                 await _store.run(
-                    self._writer, each.kind, point.slot_no, each.epoch_no, each.compared, each.differing, named
+                    self._writer, result.kind, point.slot_no, result.epoch_no, result.compared, result.differing, named
                 )
-        differing = {each.kind: each.differing for each in found if each.differing}
+        differing = {result.kind: result.differing for result in results if result.differing}
         tell = log.warning if differing else log.info
         tell(
             "ledger_state.compared",
             network=self._network.name,
             epoch_no=epoch_no,
             slot_no=point.slot_no,
-            compared={each.kind: each.compared for each in found},
+            compared={result.kind: result.compared for result in results},
             differing=differing,
             differences=[
-                f"{each.kind} of {named.name}: {named.ours} here, {named.node} on the node"
-                for each in found
-                for named in each.differences
+                f"{result.kind} of {difference.name}: {difference.ours} here, {difference.node} on the node"
+                for result in results
+                for difference in result.differences
             ],
         )
 
@@ -114,7 +114,7 @@ class _Round:
             return False
         await reader.acquire(node, at.position.point)
         try:
-            theirs = await comparisons.ask_node(subject, node, at, list(batch.found))
+            theirs = await comparisons.ask_node(subject, node, at, list(batch.things))
         except frames.Unreadable as cause:
             log.warning("ledger_state.unreadable", network=at.network.name, cause=str(cause))
             theirs = None
@@ -122,7 +122,7 @@ class _Round:
             self._next_subject()
             raise  # the answer may still come, so this connection is of no more use
         if theirs is not None:
-            self.tally.compare(subject, at, batch.found, theirs)
+            self.tally.compare(subject, at, batch.things, theirs)
         if theirs is None or batch.then is None:
             self._next_subject()
         else:

@@ -55,7 +55,7 @@ class At(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """Some things of the index by key, and where the next batch begins; None after the last one."""
 
-    found: dict[Any, Any]
+    things: dict[Any, Any]
     then: int | None = None
 
 
@@ -117,7 +117,7 @@ class Tally:
         self._differing[kind] = self._differing.get(kind, 0) + 1
         named = self._named.setdefault(kind, [])
         named.append(difference)
-        named.sort(key=lambda each: each.name)  # the order of a set changes
+        named.sort(key=operator.attrgetter("name"))  # the order of a set changes
         del named[MAX_NAMED:]
 
 
@@ -145,11 +145,14 @@ async def at_tip(db: asyncpg.Connection, network: Network, sample: float = 100.0
 def excerpts(ours: str, node: str) -> tuple[str, str]:
     """Both values; of long ones what begins shortly before the first difference."""
     pairs = enumerate(zip(ours, node, strict=False))
-    place = next((place for place, (one, other) in pairs if one != other), min(len(ours), len(node)))
+    place = next((place for place, (left, right) in pairs if left != right), min(len(ours), len(node)))
     begin = max(0, place - MAX_LETTERS // 4) if max(len(ours), len(node)) > MAX_LETTERS else 0
+    return _excerpt(ours, begin), _excerpt(node, begin)
+
+
+def _excerpt(shown: str, begin: int) -> str:
     end = begin + MAX_LETTERS
-    one, other = (f"{'…' if begin else ''}{each[begin:end]}{'…' if len(each) > end else ''}" for each in (ours, node))
-    return one, other
+    return f"{'…' if begin else ''}{shown[begin:end]}{'…' if len(shown) > end else ''}"
 
 
 def whole(thing: Any) -> Any:

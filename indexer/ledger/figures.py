@@ -42,19 +42,19 @@ async def _parameters_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, A
     answer = await reader.or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
     if answer is None:
         return None
-    found: dict[str, Any] = msgspec.json.decode(answers.in_names_of_7(answer))
-    return found | {_DESIRED_POOLS: answers.parameters_of(answer).desired_number_of_stake_pools}
+    parameters: dict[str, Any] = msgspec.json.decode(answers.in_names_of_7(answer))
+    return parameters | {_DESIRED_POOLS: answers.parameters_of(answer).desired_number_of_stake_pools}
 
 
 async def _our_configurations(at: At, _: int) -> Batch | None:
-    found = {row.era: msgspec.json.decode(row.configuration) for row in await _configurations.all(at.db)}
-    return Batch(found) if at.current else None
+    configurations = {row.era: msgspec.json.decode(row.configuration) for row in await _configurations.all(at.db)}
+    return Batch(configurations) if at.current else None
 
 
 async def _configurations_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any]:
     """By era; UNSET for one that the node does not tell. NOTE: Ogmios 6 does not know Dijkstra's."""
-    found = {era: await reader.configuration_of(node, era) for era in reader.GENESIS_ERAS}
-    return {era: UNSET if told is None else msgspec.json.decode(told) for era, told in found.items()}
+    told = {era: await reader.configuration_of(node, era) for era in reader.GENESIS_ERAS}
+    return {era: UNSET if answer is None else msgspec.json.decode(answer) for era, answer in told.items()}
 
 
 def _same_configuration(ours: Any, node: Any) -> bool:
@@ -75,11 +75,11 @@ def _show_configuration(ours: Any, node: Any) -> tuple[str, str]:
 async def _our_epochs(at: At, _: int) -> Batch:
     """The first slot of each epoch, and its time in seconds since the network's start."""
     network = at.network
-    found = {}
+    starts = {}
     for epoch in range(at.epoch_no + _ERA_ENDS_WITHIN_EPOCHS):
         slot_no = network.epoch_start(epoch)
-        found[epoch] = [(slot_no, (network.slot_time(slot_no) - network.start_time).total_seconds())]
-    return Batch(found)
+        starts[epoch] = [(slot_no, (network.slot_time(slot_no) - network.start_time).total_seconds())]
+    return Batch(starts)
 
 
 async def _epochs_of_node(node: Ogmios, _: At, __: list[int]) -> dict[int, Any] | None:
@@ -87,10 +87,10 @@ async def _epochs_of_node(node: Ogmios, _: At, __: list[int]) -> dict[int, Any] 
     eras = await reader.or_none(node, "queryLedgerState/eraSummaries", list[EraSummary])
     if eras is None:
         return None
-    found: dict[int, set[tuple[int, float]]] = {}
+    starts: dict[int, set[tuple[int, float]]] = {}
     for bound in (bound for era in eras for bound in (era.start, era.end) if bound is not None):
-        found.setdefault(bound.epoch, set()).add((bound.slot, float(bound.time.seconds)))
-    return {epoch: sorted(starts) for epoch, starts in found.items()}
+        starts.setdefault(bound.epoch, set()).add((bound.slot, float(bound.time.seconds)))
+    return {epoch: sorted(of_eras) for epoch, of_eras in starts.items()}
 
 
 def _named(key: str) -> str:

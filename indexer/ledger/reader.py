@@ -130,8 +130,8 @@ class LedgerReader:
         self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", next_stake_no: StakeNo | None
     ) -> None:
         """Read some accounts at a point, and store their rewards if that point is still in our chain."""
-        found = await summaries_of(node, [account.raw for account in accounts])
-        told = {raw: frames.lovelace(summary.rewards) for raw, summary in found.items()}
+        summaries = await summaries_of(node, [account.raw for account in accounts])
+        told = {raw: frames.lovelace(summary.rewards) for raw, summary in summaries.items()}
         rewards = {account.stake_no: told.get(account.raw, 0) for account in accounts}
         async with self._turn:
             if await position.holds(self._writer, point):
@@ -268,9 +268,9 @@ async def _rewards_in(
 async def _taken_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
     """Withdrawals less credits by reward account, in all transactions from `first_tx_id` on."""
     taken: Counter[bytes] = Counter()
-    while found := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
-        taken.update(taken_from_accounts([packed.unpack_extra(row.extra) for row in found]))
-        first_tx_id = TxId(found[-1].tx_id + 1)
+    while rows := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
+        taken.update(taken_from_accounts([packed.unpack_extra(row.extra) for row in rows]))
+        first_tx_id = TxId(rows[-1].tx_id + 1)
     return taken
 
 
@@ -373,14 +373,16 @@ async def summaries_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, answe
     NOTE: a key and a script may have the same 28 bytes, by which Ogmios before 6.13 names both. So it is asked for the
     accounts of each origin alone.
     """
-    found: dict[bytes, answers.RewardAccountSummary] = {}
+    summaries: dict[bytes, answers.RewardAccountSummary] = {}
     for origin, asked in (("verificationKey", "keys"), ("script", "scripts")):
         of_origin = {raw[1:]: raw for raw in accounts if address.credential_of(raw).origin == origin}
         if of_origin:
-            hashes = {asked: [each.hex() for each in of_origin]}
+            hashes = {asked: [credential.hex() for credential in of_origin]}
             told = await node.call("queryLedgerState/rewardAccountSummaries", answers.Summaries, **hashes)
-            found |= {of_origin[each]: summary for each, summary in answers.summaries_by_hash(told).items()}
-    return found
+            summaries |= {
+                of_origin[credential]: summary for credential, summary in answers.summaries_by_hash(told).items()
+            }
+    return summaries
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------

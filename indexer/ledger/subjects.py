@@ -5,7 +5,7 @@ it. `verify --against-node`, the indexer's comparison in each epoch, the metrics
 """
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -43,7 +43,7 @@ async def _our_accounts(at: At, first_stake_no: int) -> Batch | None:
     stored parameters have another one than the genesis: all networks began with the same.
     """
     rows = await _accounts.all(at.db, StakeNo(first_stake_no), reader.BATCH_ACCOUNTS, at.sample)
-    found = {
+    accounts = {
         row.raw: Account(
             True,
             UNSET if row.pool_id is None and not (row.certified or at.from_origin) else row.pool_id,
@@ -55,7 +55,7 @@ async def _our_accounts(at: At, first_stake_no: int) -> Batch | None:
         else Account(False)
         for row in rows
     }
-    return Batch(found, rows[-1].stake_no + 1 if rows else None)
+    return Batch(accounts, rows[-1].stake_no + 1 if rows else None)
 
 
 async def _accounts_of_node(node: Ogmios, _: At, accounts: list[bytes]) -> dict[bytes, Account]:
@@ -75,26 +75,31 @@ async def _accounts_of_node(node: Ogmios, _: At, accounts: list[bytes]) -> dict[
 # Outputs of the genesis, with its vouchers: 14,000 on mainnet ---------------------------------------------------------
 
 
+class GenesisKey(NamedTuple):
+    """Names an output of the genesis; the address is for people."""
+
+    tx_hash: bytes
+    address: bytes
+
+
 async def _our_genesis_outputs(at: At, first: int) -> Batch:
-    """Outputs of the genesis by transaction hash and address; None: it is no longer unspent."""
+    """The lovelace of outputs of the genesis; None: it is no longer unspent."""
     rows = await _genesis_outputs.all(at.db, first, reader.BATCH_ACCOUNTS)
-    found = {(row.tx_hash, row.address): row.lovelace if row.unspent else None for row in rows}
-    return Batch(found, first + len(rows) if rows else None)
+    lovelace = {GenesisKey(row.tx_hash, row.address): row.lovelace if row.unspent else None for row in rows}
+    return Batch(lovelace, first + len(rows) if rows else None)
 
 
-async def _genesis_outputs_of_node(
-    node: Ogmios, _: At, outputs: list[tuple[bytes, bytes]]
-) -> dict[tuple[bytes, bytes], int] | None:
+async def _genesis_outputs_of_node(node: Ogmios, _: At, keys: list[GenesisKey]) -> dict[GenesisKey, int] | None:
     """Those of the outputs that are unspent, with their lovelace, in all eras but Byron's."""
-    addresses = dict(outputs)
+    addresses = {key.tx_hash: key.address for key in keys}
     references = [{"transaction": {"id": tx_hash.hex()}, "index": 0} for tx_hash in addresses]
-    found = await reader.or_none(
+    outputs = await reader.or_none(
         node, "queryLedgerState/utxo", list[answers.UnspentOutput], outputReferences=references
     )
-    if found is None:
+    if outputs is None:
         return None
-    unspent = {bytes.fromhex(each.transaction.id): frames.lovelace(each.value) for each in found}
-    return {(tx_hash, addresses[tx_hash]): lovelace for tx_hash, lovelace in unspent.items()}
+    unspent = {bytes.fromhex(output.transaction.id): frames.lovelace(output.value) for output in outputs}
+    return {GenesisKey(tx_hash, addresses[tx_hash]): lovelace for tx_hash, lovelace in unspent.items()}
 
 
 # Pools ----------------------------------------------------------------------------------------------------------------
@@ -148,32 +153,42 @@ def _in_one_form(parameters: packed.PoolParameters) -> packed.PoolParameters:
 def _show_parameters(ours: packed.PoolParameters, node: packed.PoolParameters) -> tuple[str, str]:
     """The parameters that differ."""
     names = [name for name in ours.__struct_fields__ if getattr(ours, name) != getattr(node, name)]
-    one, other = (", ".join(f"{name} {text(_plain(getattr(each, name)))}" for name in names) for each in (ours, node))
-    return one, other
+    return _show_fields(ours, names), _show_fields(node, names)
+
+
+def _show_fields(parameters: packed.PoolParameters, names: list[str]) -> str:
+    return ", ".join(f"{name} {text(_plain(getattr(parameters, name)))}" for name in names)
 
 
 def _plain(value: Any) -> Any:
-    return [each.hex() if isinstance(each, bytes) else each for each in value] if isinstance(value, list) else value
+    return [item.hex() if isinstance(item, bytes) else item for item in value] if isinstance(value, list) else value
 
 
 # Representatives ------------------------------------------------------------------------------------------------------
 
 
+class Anchor(NamedTuple):
+    """An anchor, whose URL may be no text."""
+
+    url: bytes
+    content_hash: bytes
+
+
 class Representative(msgspec.Struct, frozen=True):
-    """A representative. Its anchor is a URL and a hash, none if it has none."""
+    """A representative; its anchor is None if it has none."""
 
     registered: bool
     deposit: int | UnsetType = UNSET
-    anchor: tuple[bytes, bytes] | UnsetType | None = UNSET
+    anchor: Anchor | UnsetType | None = UNSET
 
 
 async def _our_representatives(at: At, _: int) -> Batch:
     """The registered representatives by credential, 29 bytes."""
-    found = {}
+    registered = {}
     for row in await _representatives.all(at.db):
-        anchor = None if row.anchor_url is None or row.anchor_hash is None else (row.anchor_url, row.anchor_hash)
-        found[row.representative] = Representative(True, UNSET if row.deposit is None else row.deposit, anchor)
-    return Batch(found)
+        anchor = None if row.anchor_url is None or row.anchor_hash is None else Anchor(row.anchor_url, row.anchor_hash)
+        registered[row.representative] = Representative(True, UNSET if row.deposit is None else row.deposit, anchor)
+    return Batch(registered)
 
 
 async def _representatives_of_node(node: Ogmios, _: At, __: list[bytes]) -> dict[bytes, Representative] | None:
@@ -185,22 +200,18 @@ async def _representatives_of_node(node: Ogmios, _: At, __: list[bytes]) -> dict
     answer = await reader.or_none(node, query, list[answers.Representative])
     if answer is None:
         return None
-    found = {}
-    for each in answer:
-        credential = party_of(frames.Party(each.id, each.origin, each.type))
-        if each.type == "registered" and credential is not None and each.deposit is not None:
-            url = each.metadata
-            anchor = None if url is None else (url.url.encode(), bytes.fromhex(url.hash))
-            found[credential] = Representative(True, frames.lovelace(each.deposit), anchor)
-    return found
+    registered = {}
+    for told in answer:
+        credential = party_of(frames.Party(told.id, told.origin, told.type))
+        if told.type == "registered" and credential is not None and told.deposit is not None:
+            document = told.metadata
+            anchor = None if document is None else Anchor(document.url.encode(), bytes.fromhex(document.hash))
+            registered[credential] = Representative(True, frames.lovelace(told.deposit), anchor)
+    return registered
 
 
-def _show_anchors(ours: Any, node: Any) -> tuple[str, str]:
-    one, other = (
-        "none" if anchor is None else f"{anchor[0].decode(errors='replace')} {anchor[1].hex()}"
-        for anchor in (ours, node)
-    )
-    return one, other
+def _show_anchor(anchor: Anchor | None) -> str:
+    return "none" if anchor is None else f"{anchor.url.decode(errors='replace')} {anchor.content_hash.hex()}"
 
 
 # Stakes ---------------------------------------------------------------------------------------------------------------
@@ -287,7 +298,11 @@ SUBJECTS: tuple[Subject, ...] = (
         (
             Kind("representative_registration", lambda representative: representative.registered),
             Kind("representative_deposit", lambda representative: representative.deposit),
-            Kind("representative_anchor", lambda representative: representative.anchor, _show_anchors),
+            Kind(
+                "representative_anchor",
+                lambda representative: representative.anchor,
+                lambda ours, node: (_show_anchor(ours), _show_anchor(node)),
+            ),
         ),
         _our_representatives,
         _representatives_of_node,
@@ -300,7 +315,7 @@ SUBJECTS: tuple[Subject, ...] = (
         (Kind("genesis_output", whole),),
         _our_genesis_outputs,
         _genesis_outputs_of_node,
-        lambda output: f"{address.show(output[1])} {output[0].hex()}#0",
+        lambda key: f"{address.show(key.address)} {key.tx_hash.hex()}#0",
         None,
     ),
     ACCOUNTS,

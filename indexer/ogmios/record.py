@@ -22,8 +22,8 @@ async def record(
     `tell` is called with the number of written blocks. At the node's tip this waits for new blocks. Raises NotRecorded,
     and the errors of `raw_blocks`.
     """
-    found, _ = await node.intersect([] if start is None else [start])
-    if found != start:
+    common, _ = await node.intersect([] if start is None else [start])
+    if common != start:
         raise NotRecorded(f"the node does not have {start}, the last indexed block before slot {from_slot}")
     unfinished = out.with_name(out.name + ".part")
     try:

@@ -65,12 +65,12 @@ def _refuse_unfit(snapshot: Manifest, network: Network) -> None:
 
 def _sources(snapshot: Manifest, dump: Path) -> list[_DataFile]:
     """The files with rows, the largest first."""
-    found = [
+    sources = [
         _DataFile(dump / name, file.size_bytes, file.table.name, file.table.columns)
         for name, file in snapshot.files.items()
         if file.table is not None
     ]
-    return sorted(found, key=lambda source: source.size_bytes, reverse=True)
+    return sorted(sources, key=lambda source: source.size_bytes, reverse=True)
 
 
 async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_DataFile]) -> None:

@@ -21,12 +21,12 @@ _READ_WITHIN_S = 3.0
 
 async def servers(running: Servers, nodes: dict[Network, str]) -> int:
     """Try Postgres and the Ogmios of each network, and print the results; returns the exit status."""
-    each = [("postgres", partial(trials.postgres, url=running.database_url))]
-    each += [
+    tried = [("postgres", partial(trials.postgres, url=running.database_url))]
+    tried += [
         (f"ogmios of {network.name}", partial(_ogmios, network=network, url=url, database_url=running.database_url))
         for network, url in nodes.items()
     ]
-    return await trials.run(each)
+    return await trials.run(tried)
 
 
 async def _ogmios(trial: Trial, network: Network, url: str, database_url: str) -> None:

@@ -78,8 +78,8 @@ async def sending_heartbeats(
                 async with asyncio.timeout(leader.BEAT_EVERY_S):
                     await _beat(db, network, backend_pid, report())
                 await lifecycle.sleep(leader.BEAT_EVERY_S, news)
-        except schema.WrongSchema as found:
-            newer = found
+        except schema.WrongSchema as wrong:
+            newer = wrong
             writer.terminate()
             await asyncio.Event().wait()  # until the block ends: its next statement on the writer fails
         except _LostLead:

@@ -172,15 +172,15 @@ async def _tables(db: asyncpg.Connection, index: IndexState) -> dict[str, TableS
     """The sizes of all tables; empty if one of them is locked while they are read."""
     await db.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'; SET max_parallel_workers_per_gather = 0")
     try:
-        found = await _sizes.all(db)
-        open_tables = [table for table in found if table.heap_bytes is not None]
+        sizes = await _sizes.all(db)
+        open_tables = [table for table in sizes if table.heap_bytes is not None]
         counted = [table.name for table in open_tables if (table.heap_bytes or 0) <= COUNTED_BYTES]
         exact = {"tx": index.tx_count} | await _counts(db, counted, [table.name for table in open_tables])
         guessed = await _guesses(db, [table.name for table in open_tables if table.name not in exact])
     except asyncpg.LockNotAvailableError:
         return {}
     rows = {**guessed, **exact}
-    return {table.name: TableSize(rows.get(table.name), table.name in exact, table.size_bytes) for table in found}
+    return {table.name: TableSize(rows.get(table.name), table.name in exact, table.size_bytes) for table in sizes}
 
 
 async def _counts(db: asyncpg.Connection, small: list[str], open_tables: list[str]) -> dict[str, int]:

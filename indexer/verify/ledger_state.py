@@ -34,10 +34,10 @@ async def compare(db: asyncpg.Connection, node: Ogmios, network: Network, sample
             first: int | None = 0
             while first is not None:
                 batch = await subject.ours(at, first)
-                theirs = None if batch is None else await comparisons.ask_node(subject, node, at, list(batch.found))
+                theirs = None if batch is None else await comparisons.ask_node(subject, node, at, list(batch.things))
                 if batch is None or theirs is None:
                     break
-                tally.compare(subject, at, batch.found, theirs)
+                tally.compare(subject, at, batch.things, theirs)
                 first = batch.then
         return tally.comparisons(at.epoch_no)
 

@@ -291,10 +291,10 @@ def _end_of(log: Path) -> str:
 
 def _package(name: str) -> Path:
     """The folder of an installed package. NOTE: it is not imported, since importing these two has side effects."""
-    found = importlib.util.find_spec(name)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
         raise Failed(f"the package {name} is not installed here: set DATABASE_URL and REDIS_URL")
-    return Path(found.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])
 
 
 def _is_free(port: int) -> bool:
@@ -312,8 +312,8 @@ def _free_port() -> int:
     return next(port for port in random.sample(PORTS, len(PORTS)) if _is_free(port))
 
 
-def _kilobytes(wanted: float, least: float, most: float) -> str:
-    return f"{int(min(max(wanted, least), most)) >> 10}kB"
+def _kilobytes(wanted: float, minimum: float, maximum: float) -> str:
+    return f"{int(min(max(wanted, minimum), maximum)) >> 10}kB"
 
 
 def _memory_bytes() -> int:

@@ -41,10 +41,10 @@ def account_of(folder: Path) -> OsAccount:
         return OsAccount(owner.st_uid, owner.st_gid)
     for name in SERVICE_ACCOUNTS:
         try:
-            found = pwd.getpwnam(name)
+            account = pwd.getpwnam(name)
         except KeyError:
             continue
-        return OsAccount(found.pw_uid, found.pw_gid)
+        return OsAccount(account.pw_uid, account.pw_gid)
     raise Unplaceable(f"root can't run Postgres, and this machine has no account {' or '.join(SERVICE_ACCOUNTS)}")
 
 
@@ -97,5 +97,5 @@ def reachable(top: Path, parts: tuple[str, ...], account: OsAccount, copies: Pat
 
 def _open_to_all(folder: Path) -> bool:
     """Whether any account may enter the folder and all folders above it."""
-    found = folder.resolve()
-    return all(path.stat().st_mode & 0o001 for path in (found, *found.parents))
+    resolved = folder.resolve()
+    return all(path.stat().st_mode & 0o001 for path in (resolved, *resolved.parents))

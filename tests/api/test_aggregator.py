@@ -57,7 +57,7 @@ async def test_one_of_two_batches_with_the_same_offset_is_added(db: asyncpg.Conn
 async def test_the_same_batch_at_the_same_time_is_added_once(
     db: asyncpg.Connection, credential_id: UUID, database_url: str
 ) -> None:
-    async with await database.create_pool(database_url, None, most=8) as pool:
+    async with await database.create_pool(database_url, None, max_size=8) as pool:
 
         async def add(each: UsageBatch) -> bool:
             async with pool.acquire() as connection:
@@ -85,7 +85,7 @@ async def test_many_credentials_in_opposite_orders_never_block_each_other(
         )
         for number in range(30)
     ]
-    async with await database.create_pool(database_url, None, most=8) as pool:
+    async with await database.create_pool(database_url, None, max_size=8) as pool:
 
         async def add(number: int) -> bool:
             order = ids if number % 2 else ids[::-1]

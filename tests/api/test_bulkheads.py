@@ -69,7 +69,7 @@ async def fill(db: asyncpg.Connection, partner: Partner, days: int) -> None:
 
 async def test_connections_are_lent_in_the_order_of_the_requests(database_url: str) -> None:
     served: list[int] = []
-    async with await database.create_pool(database_url, None, most=2) as pool:
+    async with await database.create_pool(database_url, None, max_size=2) as pool:
         fair = FairPool(pool, 2)
         async with fair.acquire(), fair.acquire():  # both are open, so that none has to wait for a connect
             pass
@@ -190,7 +190,7 @@ async def test_a_page_and_its_total_are_from_one_snapshot(partner: Partner) -> N
 async def test_a_slow_statement_of_an_admin_key_is_cancelled(
     partner: Partner, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = await database.create_pool(database_url, None, most=1, within_s=1)
+    pool = await database.create_pool(database_url, None, max_size=1, within_s=1)
     with pytest.raises(asyncpg.QueryCanceledError):
         await pool.execute("SELECT pg_sleep(10)")
     await pool.close()
@@ -304,7 +304,7 @@ async def test_old_minutes_are_deleted_and_their_days_kept(
         " FROM partner.endpoint, generate_series(0, 4799) AS n",
         UUID(credential["id"]),
     )
-    pool = await database.create_pool(database_url, None, most=2)
+    pool = await database.create_pool(database_url, None, max_size=2)
     assert await retention.prune(pool, Settings(usage_minutes_days=30, usage_hours_days=100)) == Pruned(
         usage_minutes=5_003, usage_hours=2_400
     )
@@ -333,14 +333,14 @@ async def test_old_entries_of_reads_are_deleted_and_those_of_changes_kept(
         await partner.get("/credentials")
     await db.execute("UPDATE partner.audit_log SET created_at = now() - interval '91 days'")
     await partner.get("/users")
-    pool = await database.create_pool(database_url, None, most=2)
+    pool = await database.create_pool(database_url, None, max_size=2)
     assert await retention.prune(pool, Settings()) == Pruned(audit_readings=6)
     assert await partner.actions() == ["user_account.listed", "user_account.created"]
     await pool.close()
 
 
 async def test_one_process_prunes_at_a_time(database_url: str) -> None:
-    pool = await database.create_pool(database_url, None, most=2)
+    pool = await database.create_pool(database_url, None, max_size=2)
     async with retention._step(pool):
         with pytest.raises(retention.Busy):
             await retention.prune(pool, Settings())

@@ -334,6 +334,6 @@ async def test_old_keys_are_deleted_in_steps(partner: Partner, db: asyncpg.Conne
         "INSERT INTO partner.idempotency_key SELECT sha256(n::text::bytea), now() - interval '25 hours', '\\x00',"
         " gen_random_uuid(), NULL, '\\x00', '{}' FROM generate_series(1, 2500) AS n"
     )
-    async with await database.create_pool(database_url, None, most=1) as pool:
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
         assert await retention.prune(pool, Settings()) == Pruned(idempotency_keys=2_500)
     assert await db.fetchval("SELECT count(*) FROM partner.idempotency_key") == 1

@@ -161,7 +161,7 @@ async def test_ended_keys_are_forgotten_after_a_month(
         "UPDATE partner.former_key SET ends_at = now() - interval '31 days'"
         " WHERE key_hash = (SELECT min(key_hash::text)::bytea FROM partner.former_key)"
     )
-    async with await database.create_pool(database_url, None, most=1) as pool:
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
         await retention.prune(pool, Settings())
     assert await db.fetchval("SELECT count(*) FROM partner.former_key") == 1
 

@@ -296,7 +296,7 @@ async def test_a_key_that_is_cached_again_before_the_commit_is_refused_after_it(
     """Valkey loses its data, and with it the first fence, while the revocation is not committed yet."""
     credential, key = await partner.issued(await partner.user())
     async with (
-        await database.create_pool(database_url, None, most=1) as pool,
+        await database.create_pool(database_url, None, max_size=1) as pool,
         valkeys.opened(redis_url) as client,
         Callers(pool, client, None).invalidating() as invalidation,
         db.transaction(),
@@ -313,7 +313,7 @@ async def test_requests_that_wait_for_a_connection_share_a_reading_that_begins_a
 ) -> None:
     _, key = await partner.issued(await partner.user())
     key_hash = tokens.hash_of(key)
-    async with await database.create_pool(database_url, None, most=1) as pool:
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
         fair = FairPool(pool, 1)
         keys = KeyReader(fair)
         async with fair.acquire():
@@ -332,7 +332,7 @@ async def test_a_process_that_dies_right_after_its_commit_has_fenced_the_keys_be
 ) -> None:
     credential, key = await partner.issued(await partner.user())
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
-    async with await database.create_pool(database_url, None, most=1) as pool, valkeys.opened(redis_url) as client:
+    async with await database.create_pool(database_url, None, max_size=1) as pool, valkeys.opened(redis_url) as client:
         invalidating = Callers(FairPool(pool, 1), client, None).invalidating()
         invalidation = await invalidating.__aenter__()
         async with db.transaction():

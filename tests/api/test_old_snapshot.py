@@ -136,7 +136,7 @@ async def test_folding_changes_no_figure_and_leaves_one_row_each(
         assert await worker.add_batch(db, batch)
     before = await figures(db)
     assert await parts(db) > 40
-    async with await database.create_pool(database_url, None, most=6) as pool:
+    async with await database.create_pool(database_url, None, max_size=6) as pool:
         assert await fold.fold(pool) == 0, "the snapshot is still held"
         await snapshot.close()
         monkeypatch.setattr(held_snapshots, "OLD_S", 5.0)
@@ -152,7 +152,7 @@ async def test_folds_and_batches_at_the_same_time_never_block_each_other(
     monkeypatch.setattr(fold, "_MAX_ROWS", 7)
     ids = await add_credentials(db, credential_id, 12)
     random.Random(2).shuffle(ids)
-    async with await database.create_pool(database_url, None, most=8) as pool:
+    async with await database.create_pool(database_url, None, max_size=8) as pool:
 
         async def add(seed: int) -> None:
             for batch in batches(random.Random(seed).sample(ids, len(ids)), 12, seed):
@@ -201,7 +201,7 @@ async def test_every_answer_is_the_same_with_further_parts(
 
     assert await parts(db) > 20
     divided = await answers()
-    async with await database.create_pool(database_url, None, most=2) as pool:
+    async with await database.create_pool(database_url, None, max_size=2) as pool:
         await fold.fold(pool)
     assert await parts(db) == 0
     assert await answers() == divided

@@ -352,7 +352,7 @@ async def test_a_spool_is_deleted_when_no_failover_can_lose_its_commit(
         safe.stem,
         RECORD.size,
     )
-    pool = await database.create_pool(database_url, None, most=2)
+    pool = await database.create_pool(database_url, None, max_size=2)
     async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS):
         async with asyncio.timeout(PATIENCE_S):
             while safe.exists():
@@ -379,7 +379,7 @@ async def test_a_spool_stays_while_the_schema_is_newer(
         RECORD.size,
     )
     await db.execute("UPDATE partner.schema_version SET version = 9999")
-    pool = await database.create_pool(database_url, None, most=2)
+    pool = await database.create_pool(database_url, None, max_size=2)
     async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS), asyncio.timeout(PATIENCE_S):
         said = ""
         while "WrongSchema: the database has schema version 9999" not in said:

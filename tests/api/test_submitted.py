@@ -419,7 +419,7 @@ async def test_the_last_transactions_of_an_account_are_kept(
         "UPDATE partner.submitted_tx SET submitted_at = now() - interval '8 days' WHERE tx_hash = $1",
         bytes.fromhex(hashes[1]),
     )
-    async with await database.create_pool(followed.environment["DATABASE_URL"], None, most=1) as pool:
+    async with await database.create_pool(followed.environment["DATABASE_URL"], None, max_size=1) as pool:
         assert (await retention.prune(pool, Settings())).submitted_transactions == 1
     assert [(await followed.of(each)).status for each in hashes] == [404, 404, 200]
 

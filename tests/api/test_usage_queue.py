@@ -75,7 +75,7 @@ async def test_a_fault_at_the_end_leaves_the_spools_to_others(
 
     monkeypatch.setattr("api.usage.queue._Queueing._compare", broken)
     monkeypatch.setattr("api.usage.queue._LAST_LOOKS_S", 0.5)
-    pool = await database.create_pool(database_url, None, most=2)
+    pool = await database.create_pool(database_url, None, max_size=2)
     async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS) as spools:
         spools.count(uuid4(), HISTORY.number, 200, 0.1)
     rival = Spools(data_dir / "usage")
@@ -158,7 +158,7 @@ def spools_of(data_dir: Path, count: int, credentials: int = 1) -> list[Spools]:
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[asyncpg.Pool]:
     """Connections of the processes in a test."""
-    async with await database.create_pool(database_url, None, most=2) as opened:
+    async with await database.create_pool(database_url, None, max_size=2) as opened:
         yield opened
 
 

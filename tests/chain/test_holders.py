@@ -136,7 +136,7 @@ async def test_a_holder_is_found_by_the_primary_key(database_url: str, db: async
     for of_owners in (holders._ADDRESSES, holders._ACCOUNTS):
         used = await indexes_used(db, of_owners._move.text, "'{1}', '{2}', '{3}'")
         assert {index.rsplit("_", 1)[1] for index in used} == {"pkey"}, used
-    async with await database.create_pool(database_url, PREVIEW, most=1) as pool, pool.acquire() as connection:
+    async with await database.create_pool(database_url, PREVIEW, max_size=1) as pool, pool.acquire() as connection:
         for kind in get_args(owners.OwnerKind):
             used = await indexes_used(connection, owners.holdings_pages[kind, "asc"].text, "NULL, 1, 0, NULL, NULL")
             assert {index.rsplit("_", 1)[1] for index in used} == {"pkey"}, used

@@ -59,7 +59,7 @@ def test_an_address_of_several_hosts_is_accepted_and_shown_without_its_password(
     found = settings.read({"DATABASE_URL": url, "READ_DATABASE_URL": f"{url},postgres://r/db", "REPLICA_LAG_S": "2.5"})
     assert found.database_url == url
     each = tuple(f"postgresql://u:hush@{host}/db?sslmode=disable" for host in ("h1:5432", "h2:5433", "h3"))
-    assert hosts.each(url) == each
+    assert hosts.split(url) == each
     assert found.read_database_urls == (*each, "postgres://r/db")
     assert found.replica_lag_s == 2.5
     assert setting_forms.masked(url) == "'postgresql://u:***@h1:5432,h2:5433,h3/db?***'"
