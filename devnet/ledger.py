@@ -69,8 +69,8 @@ class Undo(msgspec.Struct):
 # Attributes that are small enough to copy before each block. Their dicts contain frozen values.
 _KEPT_WHOLE = (
     "era", "epoch", "treasury", "donations", "reserves", "vouchers", "fees", "accounts", "pools", "representatives",
-    "dormant_epochs", "proposals", "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voting_power",
-    "voted_on", "committee", "unknown_inputs", "outputs_produced",
+    "dormant_epochs", "proposals", "blocks_made", "stake_snapshots", "stake_snapshot_of_outputs", "voting_stakes",
+    "voting_power", "voted_on", "committee", "unknown_inputs", "outputs_produced",
 )  # fmt: skip
 
 
@@ -100,9 +100,9 @@ class Ledger(Votes):
         self.vouchers: set[Reference] = set()  # that Byron left unspent, until Allegra begins
         self.blocks_made: Counter[str] = Counter()
         # Stake by pool and credential at the last three epoch boundaries, the newest first.
-        self.snapshots: tuple[dict[str, dict[LedgerCredential, int]], ...] = ({}, {}, {})
+        self.stake_snapshots: tuple[dict[str, dict[LedgerCredential, int]], ...] = ({}, {}, {})
         # Stake by pool in the newest snapshot, without rewards.
-        self.snapshot_of_outputs: dict[str, int] = {}
+        self.stake_snapshot_of_outputs: dict[str, int] = {}
         # The voting power of each pool in this epoch.
         self.voting_stakes: dict[str, int] = {}
         # What members of the constitutional committee have declared, in Ogmios' JSON: a delegate, or that they resign.
@@ -188,10 +188,10 @@ class Ledger(Votes):
         """Apply the epoch boundaries up to a slot."""
         for epoch in range(self.epoch + 1, self.network.epoch_of(slot) + 1):
             self._pay_rewards()
-            self.snapshots = (self._stake_by_pool(), *self.snapshots[:2])
-            self.snapshot_of_outputs = {
+            self.stake_snapshots = (self._stake_by_pool(), *self.stake_snapshots[:2])
+            self.stake_snapshot_of_outputs = {
                 pool: sum(self.stakes.get(credential, 0) for credential in members)
-                for pool, members in self.snapshots[0].items()
+                for pool, members in self.stake_snapshots[0].items()
             }
             self.epoch = epoch
             self._reap_pools()
@@ -224,7 +224,7 @@ class Ledger(Votes):
 
     def active_stakes(self) -> dict[str, int]:
         """Stake by pool that is active in this epoch: the snapshot from two boundaries ago."""
-        return {pool: sum(members.values()) for pool, members in self.snapshots[1].items()}
+        return {pool: sum(members.values()) for pool, members in self.stake_snapshots[1].items()}
 
     def live_stakes(self) -> dict[str, int]:
         """Current stake by pool: unspent outputs and rewards of its delegators."""
@@ -380,7 +380,7 @@ class Ledger(Votes):
         the treasury its share, and the donations of the epoch.
         """
         pot = self.reward_pot()
-        shares = pot.shares(self.blocks_made, self.snapshots[1])
+        shares = pot.shares(self.blocks_made, self.stake_snapshots[1])
         self.blocks_made = Counter()
         self.reserves -= pot.incentives
         self.fees = 0
@@ -388,7 +388,7 @@ class Ledger(Votes):
         self.donations = 0
         left = pot.rewards
         for pool, share in shares.items():
-            members = self.snapshots[1][pool]
+            members = self.stake_snapshots[1][pool]
             stake = sum(members.values())
             for credential, lovelace in members.items():
                 reward = share * lovelace // stake if stake else 0
@@ -414,7 +414,9 @@ class Ledger(Votes):
     def _open_the_vote(self) -> None:
         """Set the voting stakes: the newest snapshot, and proposal deposits of delegators (Conway rule EPOCH)."""
         self.voted_on = dict(self.proposals)
-        self.voting_stakes = {pool: sum(members.values()) for pool, members in self.snapshots[0].items() if members}
+        self.voting_stakes = {
+            pool: sum(members.values()) for pool, members in self.stake_snapshots[0].items() if members
+        }
         for proposal in self.voted_on.values():
             account = self.accounts.get(proposal.return_account)
             if account and account.pool in self.voting_stakes:

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 def rewards(ledger: Ledger) -> Json:
     """The answer to `rewardsProvenance` since Ogmios 6.13. Leaders take no share on this chain."""
     pot, active = ledger.reward_pot(), ledger.active_stakes()
-    shares = pot.shares(ledger.blocks_made, ledger.snapshots[1])
+    shares = pot.shares(ledger.blocks_made, ledger.stake_snapshots[1])
     total = parameters.MAX_SUPPLY - ledger.reserves
     return {
         "totalStake": parameters.ada(total),
@@ -33,7 +33,7 @@ def rewards(ledger: Ledger) -> Json:
                     for who, lovelace in members.items()
                 ],
             }
-            for id_, members in ledger.snapshots[1].items()
+            for id_, members in ledger.stake_snapshots[1].items()
         },
     }
 
@@ -53,7 +53,7 @@ def performances(ledger: Ledger) -> Json:
 
 def _performance(ledger: Ledger, id_: str, active: dict[str, int]) -> Json:
     pool = ledger.pools[id_].parameters
-    members = ledger.snapshots[1][id_]
+    members = ledger.stake_snapshots[1][id_]
     owned = sum(lovelace for who, lovelace in members.items() if who.hash in pool["owners"] and not who.is_script)
     # Blocks made, divided by those expected of this share of the stake.
     expected = Fraction(ledger.blocks_made.total() * active[id_], max(sum(active.values()), 1))

@@ -21,7 +21,7 @@ Assets = dict[bytes, dict[bytes, int]]
 """Policy id (28 bytes) -> asset name (0 to 32 bytes) -> quantity."""
 
 
-class Output(msgspec.Struct, frozen=True, gc=False):
+class PaidOutput(msgspec.Struct, frozen=True, gc=False):
     """An output: the bytes of its address, lovelace and native assets."""
 
     address: bytes
@@ -46,7 +46,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     tx_hash: bytes
     inputs: list[OutputKey]
     first_index: int
-    outputs: list[Output]
+    outputs: list[PaidOutput]
     mint: Assets
     fee: int | None
     size: int | None
@@ -149,11 +149,11 @@ def _inputs(references: list[frames.Reference]) -> list[OutputKey]:
     return [packed.output_key(hash_bytes(reference.transaction.id), reference.index) for reference in references]
 
 
-def _output(output: frames.Output) -> Output:
+def _output(output: frames.Output) -> PaidOutput:
     value = output.value
     # NOTE: decoded each time. A cache would not be faster, since it would not fit into the processor's.
     raw = address.of_node(output.address)
-    return Output(raw, frames.lovelace(value), _assets(value) if len(value) > 1 else {})
+    return PaidOutput(raw, frames.lovelace(value), _assets(value) if len(value) > 1 else {})
 
 
 def _assets(value: dict[str, dict[str, int]]) -> Assets:

@@ -1,1 +1,1 @@
-"""Data that blocks do not contain, read from the node's ledger state: snapshots, rewards, parameters."""
+"""Data that blocks do not contain, read from the node's ledger state: stake snapshots, rewards, parameters."""

@@ -140,10 +140,10 @@ def deposits_of(proposals: list[Proposal]) -> Counter[bytes]:
     return deposits
 
 
-def snapshot_of(
+def stake_snapshot_of(
     pools: dict[str, PoolView], deposits: dict[bytes, int], delegations: dict[bytes, bytes]
 ) -> dict[bytes, int]:
-    """The stakes in the last snapshot by pool_id, from voting stakes; empty if the node reports none.
+    """The stakes in the last stake snapshot by pool_id, from voting stakes; empty if the node reports none.
 
     `delegations` has, by account, the pool_id to which each account with a deposit delegated when the epoch began. A
     deposit votes only if the pool itself has stake (Conway: DRepPulser). Raises frames.Unreadable.

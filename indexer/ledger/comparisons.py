@@ -31,7 +31,7 @@ MAX_LETTERS = 200
 
 
 class At(msgspec.Struct, frozen=True):
-    """A snapshot of the index, which stays open while it is used.
+    """A database snapshot, which stays open while it is used.
 
     `read` is true once the rewards of the tip's epoch are read, except those of accounts that have changed since;
     `all_read` includes these. About `sample` percent of the accounts are compared.
@@ -71,9 +71,9 @@ class Kind(msgspec.Struct, frozen=True):
 class Subject(msgspec.Struct, frozen=True):
     """One sort of thing.
 
-    `ours` reads a batch in a snapshot; None if the index does not know it yet. `node` asks for the same things and
-    returns those that it has by key; None if it refuses the question. Ask by `ask_node`. A thing that one side lacks is
-    `absent`.
+    `ours` reads a batch in a database snapshot; None if the index does not know it yet. `node` asks for the same
+    things and returns those that it has by key; None if it refuses the question. Ask by `ask_node`. A thing that one
+    side lacks is `absent`.
     """
 
     kinds: tuple[Kind, ...]
@@ -130,7 +130,7 @@ async def ask_node(subject: Subject, node: Ogmios, at: At, keys: list[Any]) -> d
 
 
 async def at_tip(db: asyncpg.Connection, network: Network, sample: float = 100.0) -> At | None:
-    """The open snapshot of the index at its tip; None unless the index is live."""
+    """The open database snapshot at the tip of the index; None unless the index is live."""
     index, state = await position.read(db), await _state.one(db)
     if index is None or index.phase != Phase.LIVE:
         return None

@@ -7,8 +7,8 @@ rewards or of an epoch's figures. Queries that the node can't answer are retried
 
 Once an epoch's rewards are read, active stake gets them from one of two sources (docs/decisions/0010):
 
-- Since Conway, the node's own snapshot: pools vote with the snapshot from the beginning of the epoch, plus the deposits
-  of proposals, which the node reports separately (`stakePools` with `includeStake`, `governanceProposals`). Exact.
+- Since Conway, the node's own stake snapshot: pools vote with that of the beginning of the epoch, plus the deposits of
+  proposals, which the node reports separately (`stakePools` with `includeStake`, `governanceProposals`). Exact.
 - For pools that the node does not report: the current rewards of the accounts, plus later withdrawals, less the pool
   deposits that were refunded right after the snapshot. This is exact up to Babbage; since Conway it includes payments
   of governance at that boundary.
@@ -63,7 +63,7 @@ class LedgerReader:
         self._network, self._ogmios_url, self._database_url = network, ogmios_url, database_url
         self._writer, self._turn, self._all_read = writer, turn, all_read
         self._changed = asyncio.Event()
-        self._reported: _NodeSnapshots | None = None
+        self._reported: _NodeStakeSnapshots | None = None
 
     def notify(self) -> None:
         """Report that the tip has moved: there may be something to read."""
@@ -143,7 +143,7 @@ class LedgerReader:
     async def _end_epoch(
         self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None
     ) -> None:
-        """Complete the snapshots with the rewards, which are all read.
+        """Complete the stake snapshots with the rewards, which are all read.
 
         Rewards change at the beginning of an epoch, just before its snapshot, which counts in the next epoch. After
         indexing from scratch, the previous snapshot, which counts in this epoch, lacks its rewards, too.
@@ -154,7 +154,7 @@ class LedgerReader:
         reported = self._reported
         if reported is None or reported.epoch_no != epoch_no or not await position.holds(db, reported.point):
             with_previous = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
-            self._reported = reported = await _node_snapshots(
+            self._reported = reported = await _node_stake_snapshots(
                 self._network, node, db, point, epoch_no, with_previous=with_previous
             )
         async with db.transaction(isolation="repeatable_read", readonly=True):
@@ -178,7 +178,7 @@ class LedgerReader:
     async def _position_with_all_rewards(
         self, db: asyncpg.Connection, point: Point, epoch_no: int
     ) -> position.IndexPosition | None:
-        """Our tip in the open snapshot, if all rewards are read there and `point` is still in our chain."""
+        """Our tip in the open database snapshot, if all rewards are read there and `point` is still in our chain."""
         index, state = await position.read(db), await _state.one(db)
         if index is None or self._network.epoch_of(index.slot_no) != epoch_no:
             return None
@@ -197,23 +197,25 @@ async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], sl
     await epochs.refresh(db, rewards)
 
 
-# Snapshots ------------------------------------------------------------------------------------------------------------
+# Stake snapshots ------------------------------------------------------------------------------------------------------
 
 
-async def _node_snapshots(
+async def _node_stake_snapshots(
     network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, with_previous: bool
-) -> "_NodeSnapshots":
-    """Query the node for the snapshot of the acquired point's epoch and, if `with_previous`, of the previous epoch."""
-    snapshots = {epoch_no: await reported_snapshot(network, node, db, epoch_no)}
+) -> "_NodeStakeSnapshots":
+    """Query the node for the stake snapshot of the point's epoch and, if `with_previous`, of the previous epoch."""
+    snapshots = {epoch_no: await reported_stake_snapshot(network, node, db, epoch_no)}
     parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
     if with_previous:
-        snapshots[epoch_no - 1] = await _ended_snapshot(network, node, db, epoch_no - 1)
+        snapshots[epoch_no - 1] = await _ended_stake_snapshot(network, node, db, epoch_no - 1)
     pool_deposit = POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
-    return _NodeSnapshots(point, epoch_no, snapshots, pool_deposit)
+    return _NodeStakeSnapshots(point, epoch_no, snapshots, pool_deposit)
 
 
-async def reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
-    """The stakes by pool_id in the snapshot from the beginning of the acquired point's epoch."""
+async def reported_stake_snapshot(
+    network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int
+) -> dict[bytes, int]:
+    """The stakes by pool_id in the stake snapshot from the beginning of the acquired point's epoch."""
     views = dict[str, answers.PoolView]
     pools = await or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
     proposals = await or_none(node, "queryLedgerState/governanceProposals", list[answers.Proposal])
@@ -221,10 +223,12 @@ async def reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connecti
         return {}
     deposits = answers.deposits_of(proposals)
     delegations = await _delegations_at.all(db, list(deposits), _first_tx_id(network, epoch_no), epoch_no)
-    return answers.snapshot_of(pools, deposits, {row.account: row.pool_id for row in delegations})
+    return answers.stake_snapshot_of(pools, deposits, {row.account: row.pool_id for row in delegations})
 
 
-async def _ended_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+async def _ended_stake_snapshot(
+    network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int
+) -> dict[bytes, int]:
     """The same for an epoch that has ended, if the node still has the ledger state of our last block in it."""
     last = await position.last_at_or_before(db, network.epoch_start(epoch_no + 1) - 1)
     if last is None or network.epoch_of(last.slot_no) != epoch_no:
@@ -233,20 +237,20 @@ async def _ended_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection
         await acquire(node, last)
     except NotThere:
         return {}
-    return await reported_snapshot(network, node, db, epoch_no)
+    return await reported_stake_snapshot(network, node, db, epoch_no)
 
 
 async def _rewards_in(
-    network: Network, db: asyncpg.Connection, reported: "_NodeSnapshots", opened: int
+    network: Network, db: asyncpg.Connection, reported: "_NodeStakeSnapshots", opened: int
 ) -> dict[PoolNo, int]:
-    """Rewards in the snapshot from the beginning of the epoch `opened`, by pool_no.
+    """Rewards in the stake snapshot from the beginning of the epoch `opened`, by pool_no.
 
     For pools that the node reports: their stake less the outputs in it. For others: the rewards that their accounts
     held then, computed from the current ones. That is exact in the same epoch; later it includes newer rewards.
     """
     snapshot = reported.snapshots[opened]
     rewards, complete = {}, bool(snapshot)
-    for pool in await _outputs_in_snapshot.all(db, opened + 1):
+    for pool in await _outputs_in_stake_snapshot.all(db, opened + 1):
         if pool.pool_id in snapshot:
             rewards[pool.pool_no] = snapshot[pool.pool_id] - pool.lovelace
         elif pool.lovelace:
@@ -287,8 +291,8 @@ def _first_tx_id(network: Network, epoch_no: int) -> TxId:
     return tx_id_of(network.epoch_start(max(epoch_no, 0)), 0)
 
 
-class _NodeSnapshots(msgspec.Struct, frozen=True):
-    """The node's snapshots at a point: stakes by the epoch that each opened and by pool_id; empty if unknown."""
+class _NodeStakeSnapshots(msgspec.Struct, frozen=True):
+    """The node's stake snapshots at a point: stakes by the epoch that each opened and by pool_id; empty if unknown."""
 
     point: Point
     epoch_no: int
@@ -431,7 +435,7 @@ _delete_rewards = _sql.command("delete_rewards")
 _store_rewards = _sql.command("store_rewards")
 _clear_rewards_due = _sql.command("clear_rewards_due")
 _set_next_stake_no = _sql.command("set_next_stake_no")
-_outputs_in_snapshot = _sql.query("outputs_in_snapshot", _PoolOutputs)
+_outputs_in_stake_snapshot = _sql.query("outputs_in_stake_snapshot", _PoolOutputs)
 _delegations_at = _sql.query("delegations_at", _Delegation)
 _reaped = _sql.values("reaped", bytes)
 _extras_from = _sql.query("extras_from", _Extra)

@@ -55,8 +55,8 @@ DELETE FROM reward_due WHERE stake_no = ANY ($1::integer[]) AND slot_no <= $2
 -- name: set_next_stake_no
 UPDATE ledger_state SET next_stake_no = $1
 
--- name: outputs_in_snapshot
--- Every pool, with the lovelace of its delegators' outputs in the snapshot that counts in epoch $1.
+-- name: outputs_in_stake_snapshot
+-- Every pool, with the lovelace of its delegators' outputs in the stake snapshot that counts in epoch $1.
 SELECT pool_no, pool_id, coalesce(active_stake, 0) AS lovelace
 FROM pool LEFT JOIN (SELECT pool_no, active_stake FROM pool_epoch WHERE epoch_no = $1) snapshot USING (pool_no)
 

@@ -230,21 +230,21 @@ async def _live_stakes_of_node(node: Ogmios, _: At, __: list[bytes]) -> dict[byt
     return answers.live_stakes_of(shares, frames.lovelace(treasury.reserves))
 
 
-async def _our_snapshot(at: At, _: int) -> Batch | None:
-    """The stakes by pool_id in the snapshot from the beginning of the epoch, once its rewards are read.
+async def _our_stake_snapshot(at: At, _: int) -> Batch | None:
+    """The stakes by pool_id in the stake snapshot from the beginning of the epoch, once its rewards are read.
 
-    NOTE: rewards in a snapshot can follow from the node's own, less the outputs. If the outputs are more than what the
-    node has, the snapshot differs by that.
+    NOTE: rewards in it can follow from the node's own, less the outputs. If the outputs are more than what the
+    node has, it differs by that.
     """
     if not at.read:
         return None
-    rows = await _snapshot.all(at.db, at.epoch_no + 1)
+    rows = await _stake_snapshot.all(at.db, at.epoch_no + 1)
     return Batch({row.pool_id: row.outputs + max(row.rewards, 0) for row in rows})
 
 
-async def _snapshot_of_node(node: Ogmios, at: At, _: list[bytes]) -> dict[bytes, int] | None:
+async def _stake_snapshot_of_node(node: Ogmios, at: At, _: list[bytes]) -> dict[bytes, int] | None:
     """The same from the node, None before the second epoch of Conway."""
-    return await reader.reported_snapshot(at.network, node, at.db, at.epoch_no) or None
+    return await reader.reported_stake_snapshot(at.network, node, at.db, at.epoch_no) or None
 
 
 # The table ------------------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ SUBJECTS: tuple[Subject, ...] = (
         Representative(False),
     ),
     Subject((Kind("live_stake", whole),), _our_live_stakes, _live_stakes_of_node, _pool_name, 0),
-    Subject((Kind("snapshot", whole),), _our_snapshot, _snapshot_of_node, _pool_name, 0),
+    Subject((Kind("snapshot", whole),), _our_stake_snapshot, _stake_snapshot_of_node, _pool_name, 0),
     Subject(
         (Kind("genesis_output", whole),),
         _our_genesis_outputs,
@@ -377,7 +377,7 @@ class _LiveStake(msgspec.Struct, frozen=True):
     lovelace: int
 
 
-class _SnapshotStake(msgspec.Struct, frozen=True):
+class _PoolStake(msgspec.Struct, frozen=True):
     pool_id: bytes
     outputs: int
     rewards: int
@@ -390,4 +390,4 @@ _representatives = _sql.query("representatives", _Representative)
 _pools = _sql.query("pools", _PoolRow)
 _pool_updates = _sql.query("pool_updates", _PoolUpdate)
 _live_stakes = _sql.query("live_stakes", _LiveStake)
-_snapshot = _sql.query("snapshot", _SnapshotStake)
+_stake_snapshot = _sql.query("stake_snapshot", _PoolStake)

@@ -61,8 +61,8 @@ FROM pool LEFT JOIN delegator_bucket USING (pool_no)
 WHERE EXISTS (SELECT FROM pool_update WHERE pool_update.pool_no = pool.pool_no)
 GROUP BY pool.pool_no
 
--- name: snapshot
--- The snapshot that counts in epoch $1, by pool_id.
+-- name: stake_snapshot
+-- The stake snapshot that counts in epoch $1, by pool_id.
 SELECT pool.pool_id, coalesce(outputs.active_stake, 0) AS outputs, coalesce(rewards.lovelace, 0) AS rewards
 FROM pool
 LEFT JOIN (SELECT pool_no, active_stake FROM pool_epoch WHERE epoch_no = $1) outputs USING (pool_no)

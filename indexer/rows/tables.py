@@ -25,7 +25,7 @@ class Found(Enum):
     """If the new tip is an epoch boundary block, a block in its slot is undone, and it is not."""
     BY_EPOCH_NO = "epoch_no > $4"
     BY_NEXT_EPOCH_NO = "epoch_no > $4 + 1"
-    """The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's."""
+    """The stake snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's."""
     BY_CONCERN = None
     """By the code of a concern in `indexer/store/`, if at all: row numbers are never reused."""
 
@@ -42,7 +42,7 @@ class Table(Generic[Row]):
 TABLES: list[Table[Any]] = []
 
 
-class History(Table[Row]):
+class FromBlocks(Table[Row]):
     """A table whose rows follow from the node's blocks alone, so `verify` compares it with those.
 
     `key` is how many of the first columns name a row there, None: all.
@@ -166,14 +166,14 @@ class Script(NamedTuple):
     body: bytes
 
 
-BLOCK = History("block", Block, Found.BY_SLOT_NO, key=1)
-EPOCH_BOUNDARY_BLOCK = History("epoch_boundary_block", EpochBoundaryBlock, Found.AFTER_TIP, key=1)
-ERA_START = History("era_start", EraStart, Found.BY_CONCERN, key=1)
-TX = History("tx", Tx, Found.BY_TX_ID, key=1)
-GENESIS_OUTPUT = History("genesis_output", GenesisOutput, Found.BY_CONCERN, key=1)
-REFERENCE_OUTPUT = History("reference_output", ReferenceOutput, Found.BY_TX_ID, key=3)
-DATUM = History("datum", Datum, Found.BY_TX_ID, key=1)
-SCRIPT = History("script", Script, Found.BY_TX_ID, key=1)
+BLOCK = FromBlocks("block", Block, Found.BY_SLOT_NO, key=1)
+EPOCH_BOUNDARY_BLOCK = FromBlocks("epoch_boundary_block", EpochBoundaryBlock, Found.AFTER_TIP, key=1)
+ERA_START = FromBlocks("era_start", EraStart, Found.BY_CONCERN, key=1)
+TX = FromBlocks("tx", Tx, Found.BY_TX_ID, key=1)
+GENESIS_OUTPUT = FromBlocks("genesis_output", GenesisOutput, Found.BY_CONCERN, key=1)
+REFERENCE_OUTPUT = FromBlocks("reference_output", ReferenceOutput, Found.BY_TX_ID, key=3)
+DATUM = FromBlocks("datum", Datum, Found.BY_TX_ID, key=1)
+SCRIPT = FromBlocks("script", Script, Found.BY_TX_ID, key=1)
 
 
 # Certificates ---------------------------------------------------------------------------------------------------------
@@ -220,11 +220,11 @@ class PoolRetirement(NamedTuple):
     place: int
 
 
-STAKE_EVENT = History("stake_event", StakeEvent, Found.BY_TX_ID)
-VOTE_DELEGATION = History("vote_delegation", VoteDelegation, Found.BY_TX_ID)
-REPRESENTATIVE_EVENT = History("representative_event", RepresentativeEvent, Found.BY_TX_ID)
-POOL_UPDATE = History("pool_update", PoolUpdate, Found.BY_TX_ID, key=3)
-POOL_RETIREMENT = History("pool_retirement", PoolRetirement, Found.BY_TX_ID)
+STAKE_EVENT = FromBlocks("stake_event", StakeEvent, Found.BY_TX_ID)
+VOTE_DELEGATION = FromBlocks("vote_delegation", VoteDelegation, Found.BY_TX_ID)
+REPRESENTATIVE_EVENT = FromBlocks("representative_event", RepresentativeEvent, Found.BY_TX_ID)
+POOL_UPDATE = FromBlocks("pool_update", PoolUpdate, Found.BY_TX_ID, key=3)
+POOL_RETIREMENT = FromBlocks("pool_retirement", PoolRetirement, Found.BY_TX_ID)
 
 
 # Mints, and what bulk stages. `Rows` has plain tuples for those of addresses: a transaction has several of them -------
@@ -325,7 +325,7 @@ DERIVED = (
     Derived("genesis_configuration", "epochs"),
 )
 
-HISTORY = tuple(table for table in TABLES if isinstance(table, History))
+FROM_BLOCKS = tuple(table for table in TABLES if isinstance(table, FromBlocks))
 
 ALL: tuple[Table[Any] | Derived, ...] = (*TABLES, *DERIVED)
 """Every table of a chain. `rollback_depth` counts rollbacks of the node, and is not part of the chain."""

@@ -15,12 +15,12 @@ from shared.network import Network
 
 
 async def begin(db: asyncpg.Connection, epochs: list[int]) -> None:
-    """Begin epochs, in the ledger's order: the snapshot first, then pools are reaped.
+    """Begin epochs, in the ledger's order: the stake snapshot first, then pools are reaped.
 
     The balances in the database must be those of the last block before the epoch.
     """
     for epoch_no in epochs:
-        await _snapshot.run(db, epoch_no)
+        await _stake_snapshot.run(db, epoch_no)
         await _reap.run(db, epoch_no)
 
 
@@ -111,7 +111,7 @@ class Reverted(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_snapshot = _sql.command("snapshot")
+_stake_snapshot = _sql.command("stake_snapshot")
 _reap = _sql.command("reap")
 _add_blocks = _sql.command("add_blocks")
 _delegate = _sql.command("delegate")

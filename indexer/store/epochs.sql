@@ -1,8 +1,8 @@
 -- Stake, pools and epochs, written inside a commit of their caller.
 
--- name: snapshot
--- Snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators in
--- outputs and, separately, in rewards as last read. In bulk no rewards are recorded.
+-- name: stake_snapshot
+-- Stake snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators
+-- in outputs and, separately, in rewards as last read. In bulk no rewards are recorded.
 -- Cost: one pass over all delegations, see bench/pools.py.
 WITH balances AS MATERIALIZED (
     SELECT pool_no, sum(balance)::bigint AS lovelace FROM delegation GROUP BY pool_no

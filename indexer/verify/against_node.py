@@ -25,7 +25,7 @@ from indexer.ogmios.connection import Ogmios, RollBackward
 from indexer.rows import rows, tables, value_check
 from indexer.rows.resolver import new_resolver
 from indexer.rows.staking import of_genesis
-from indexer.rows.tables import History, Inserts, Row, Table
+from indexer.rows.tables import FromBlocks, Inserts, Row, Table
 from indexer.store import position
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
@@ -223,7 +223,7 @@ async def _differences(
     made[tables.DATUM].extend(rebuilt.datums.values())
     made[tables.SCRIPT].extend(rebuilt.scripts.values())
     found = []
-    for table in tables.HISTORY:
+    for table in tables.FROM_BLOCKS:
         if table in (tables.DATUM, tables.SCRIPT):
             hashes = [row.hash for row in made[table]]
             indexed = await _stored(db, table, "(tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3)", *ids, hashes)
@@ -272,13 +272,13 @@ async def _genesis_differences(
             for place, (tx_hash, raw, lovelace) in enumerate(configured.outputs)
         ]
         found = _differing(tables.GENESIS_OUTPUT, await _stored(db, tables.GENESIS_OUTPUT, "true"), outputs)
-        for table in tables.HISTORY:
+        for table in tables.FROM_BLOCKS:
             if "tx_id" in table.columns:
                 found += _differing(table, await _stored_between(db, table, -1, 0), made[table])
         return found
 
 
-def _differing(table: History[Row], indexed: list[Row], made: list[Row]) -> list[tuple[str, Difference]]:
+def _differing(table: FromBlocks[Row], indexed: list[Row], made: list[Row]) -> list[tuple[str, Difference]]:
     """Each column that differs, and rows on one side only."""
     ours, theirs = ({row[: table.key]: row for row in side} for side in (indexed, made))
     found = []

@@ -6,7 +6,7 @@ from collections import Counter
 import asyncpg
 import msgspec
 
-from indexer.blocks.effects import Assets, Output
+from indexer.blocks.effects import Assets, PaidOutput
 from shared import packed
 from shared.ledger import AddressNo, AssetNo, fingerprint_digest, fingerprint_number, tx_id_of
 
@@ -16,7 +16,7 @@ class Input(msgspec.Struct, frozen=True):
 
     tx_hash: bytes
     output_index: int
-    source: Output | None
+    source: PaidOutput | None
 
 
 class Tx(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Tx(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     inputs: list[Input] = []
-    outputs: list[Output] = []
+    outputs: list[PaidOutput] = []
     first_index: int = 0
     fee: int | None = 170_000
     size: int | None = 300
@@ -103,7 +103,7 @@ class Chain:
         source = None if spent.source is None else await self._packed(spent.source)
         return packed.pack_input(packed.output_key(spent.tx_hash, spent.output_index), source)
 
-    async def _packed(self, output: Output) -> bytes:
+    async def _packed(self, output: PaidOutput) -> bytes:
         if output.address not in self._address_nos:
             self._address_nos[output.address] = address_no = AddressNo(len(self._address_nos))
             await self._insert("address", address_no=address_no, raw=output.address)

@@ -4,7 +4,7 @@ import zlib
 
 import cbor2
 
-from indexer.blocks.effects import Output
+from indexer.blocks.effects import PaidOutput
 from shared import address
 from tests.api.chains import Tx
 
@@ -33,4 +33,4 @@ def raw(text: str) -> bytes:
 
 def pays(name: str, *texts: str) -> Tx:
     """A transaction that pays 1 ada to each address."""
-    return Tx(name=name, outputs=[Output(raw(text), 1_000_000) for text in texts])
+    return Tx(name=name, outputs=[PaidOutput(raw(text), 1_000_000) for text in texts])

@@ -7,7 +7,7 @@ import pytest
 from ledgerline_client import AsyncLedgerline, Ledgerline, LedgerlineError
 
 from clients import generate
-from indexer.blocks.effects import Output
+from indexer.blocks.effects import PaidOutput
 from tests.api.busy import QUOTA_OPENS_AGAIN_S, REFUSED_TIMES, busy_at_first
 from tests.api.chains import Chain, Tx
 from tests.api.client import Client
@@ -79,7 +79,7 @@ def rotated(service: Ledgerline, url: str, credential_id: str, former_key: str) 
 async def test_a_customer_is_onboarded_and_queries_the_chain(api: Client, partner: Partner, chain: Chain) -> None:
     url = f"http://127.0.0.1:{api.port}"
     key = await asyncio.to_thread(onboard, url, partner.admin_key)
-    rich = Tx(name="rich", outputs=[Output(raw(BOB), LARGE)])
+    rich = Tx(name="rich", outputs=[PaidOutput(raw(BOB), LARGE)])
     await chain.append(9, rich)
     for slot_no in range(10, 14):
         await chain.append(slot_no, pays(f"{slot_no} a", ALICE), pays(f"{slot_no} b", ALICE))

@@ -6,7 +6,7 @@ import cbor2
 import pytest
 
 from api.chain.pools import show_pool_id
-from indexer.blocks.effects import Output
+from indexer.blocks.effects import PaidOutput
 from shared import address
 from shared.network import MAINNET, PREPROD
 from shared.packed import Anchor, Certificate, Extra
@@ -53,13 +53,13 @@ async def history(chain: Chain) -> None:
 
 
 async def test_a_transaction_shows_what_it_spent_and_paid(api: Client, chain: Chain, key: str) -> None:
-    spent = Output(raw(BOB), 7_000_000, {POLICY: {b"": 2, b"coin": 2**63 + 1}})
+    spent = PaidOutput(raw(BOB), 7_000_000, {POLICY: {b"": 2, b"coin": 2**63 + 1}})
     tx = Tx(
         name="a",
         fee=200_000,
         size=321,
         inputs=[Input(hash_of("source"), 4, spent), Input(hash_of("unknown"), 70_000, None)],
-        outputs=[Output(raw(ALICE), 45_000_000_000_000_001), Output(BYRON, 1, {POLICY: {b"coin": 2**53 + 1}})],
+        outputs=[PaidOutput(raw(ALICE), 45_000_000_000_000_001), PaidOutput(BYRON, 1, {POLICY: {b"coin": 2**53 + 1}})],
     )
     block_hash = await chain.append(10, pays("first", BOB), tx)
     tip_hash = await chain.append(11)
@@ -102,7 +102,7 @@ async def test_a_transaction_shows_what_it_spent_and_paid(api: Client, chain: Ch
 
 async def test_the_longest_byron_addresses_are_found(api: Client, chain: Chain, key: str) -> None:
     long = byron({1: bytes(7_600), 2: cbor2.dumps(1)})
-    await chain.append(10, Tx(name="a", outputs=[Output(long, 1)]))
+    await chain.append(10, Tx(name="a", outputs=[PaidOutput(long, 1)]))
     text = address.show(long)
     assert 10_400 < len(text) < address.MAX_TEXT_LENGTH
     for path in ("history", "address"):
@@ -114,7 +114,7 @@ async def test_the_longest_byron_addresses_are_found(api: Client, chain: Chain, 
 
 async def test_assets_are_grouped_by_policy_on_request(api: Client, chain: Chain, key: str) -> None:
     assets = {POLICY: {b"": 2, b"coin": 3}, OTHER_HASH: {b"coin": 4}}
-    tx = Tx(name="a", outputs=[Output(raw(ALICE), 1, assets), Output(raw(ALICE), 2)])
+    tx = Tx(name="a", outputs=[PaidOutput(raw(ALICE), 1, assets), PaidOutput(raw(ALICE), 2)])
     await chain.append(10, tx)
     for path in (f"address/{ALICE}", f"hash/{tx.hash.hex()}"):
         for flag in ("true", "1"):
@@ -130,13 +130,13 @@ async def test_assets_are_grouped_by_policy_on_request(api: Client, chain: Chain
 
 
 async def test_a_collateral_return_keeps_its_index(api: Client, chain: Chain, key: str) -> None:
-    await chain.append(10, Tx(name="a", outputs=[Output(raw(ALICE), 5)], first_index=3, extra=Extra(valid=False)))
+    await chain.append(10, Tx(name="a", outputs=[PaidOutput(raw(ALICE), 5)], first_index=3, extra=Extra(valid=False)))
     (entry,) = (await api.get(f"/v1/tx/address/{ALICE}", key)).body["data"]
     assert [output["output_index"] for output in entry["outputs"]] == [3]
 
 
 async def test_unknown_figures_are_null(api: Client, chain: Chain, key: str) -> None:
-    await chain.append(10, Tx(name="a", outputs=[Output(raw(ALICE), 5)], fee=None, size=None))
+    await chain.append(10, Tx(name="a", outputs=[PaidOutput(raw(ALICE), 5)], fee=None, size=None))
     (entry,) = (await api.get(f"/v1/tx/address/{ALICE}", key)).body["data"]
     assert entry["fee"] is entry["size"] is None
 
@@ -380,7 +380,7 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
         invalid_hereafter=2**64 - 1,
     )
     mint = {POLICY: {b"coin": -5, b"": 2**63}}
-    tx = Tx(name="a", outputs=[Output(raw(ALICE), 5)], mint=mint, extra=extra)
+    tx = Tx(name="a", outputs=[PaidOutput(raw(ALICE), 5)], mint=mint, extra=extra)
     await chain.append(10, tx)
     tip_hash = await chain.append(20)
     listed = (await api.get(f"/v1/tx/address/{ALICE}", key)).body["data"][0]
@@ -432,7 +432,7 @@ async def test_certificates_are_shown_with_the_fields_of_their_type(api: Client,
         Certificate(9, representative=script, anchor=Anchor("https://example.org", b"\xab")),
         Certificate("someLaterType", stake=stake),
     ]
-    tx = Tx(name="a", outputs=[Output(raw(ALICE), 5)], extra=Extra(certificates=certificates))
+    tx = Tx(name="a", outputs=[PaidOutput(raw(ALICE), 5)], extra=Extra(certificates=certificates))
     await chain.append(10, tx)
     credential = {"id": KEY_HASH.hex(), "origin": "verificationKey"}
     assert (await api.get(f"/v1/tx/hash/{tx.hash.hex()}", key)).body["data"]["certificates"] == [

@@ -12,7 +12,7 @@ from indexer.ledger.answers import (
     Summaries,
     TreasuryAndReserves,
     live_stakes_of,
-    snapshot_of,
+    stake_snapshot_of,
     summaries_by_hash,
 )
 from indexer.ogmios import frames
@@ -79,7 +79,7 @@ def check_query(query: str, raw: bytes) -> int:
             assert found.keys() == said.keys()
             views = {bech32_payload(pool): view for pool, view in said.items() if "stake" in view}
             staked = {pool: view["stake"]["ada"]["lovelace"] for pool, view in views.items()}
-            assert snapshot_of(found, {}, {}) == (staked if any(staked.values()) else {})
+            assert stake_snapshot_of(found, {}, {}) == (staked if any(staked.values()) else {})
         case "liveStakeDistribution":
             assert live_stakes_of(found, 0).keys() == {bech32_payload(pool) for pool in said}
         case "eraSummaries":

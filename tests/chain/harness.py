@@ -143,7 +143,7 @@ class Rewardless(NodeServer):
         if method == "queryLedgerState/liveStakeDistribution":
             return self._live_stakes_of_outputs(self._acquired_ledger(session))
         if asks_for_snapshot(method, params):
-            outputs = self._acquired_ledger(session).snapshot_of_outputs
+            outputs = self._acquired_ledger(session).stake_snapshot_of_outputs
             return {pool: {"id": pool, "stake": {"ada": {"lovelace": stake}}} for pool, stake in outputs.items()}
         return without_rewards(super().query(session, method, params))
 

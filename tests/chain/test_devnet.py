@@ -249,7 +249,7 @@ async def test_voting_stakes_are_the_last_snapshot_plus_proposal_deposits() -> N
                 continue
             proposals = await ogmios.ask("queryLedgerState/governanceProposals")
             said = {id_: pool["stake"]["ada"]["lovelace"] for id_, pool in pools.items()}
-            snapshot = {pool: sum(members.values()) for pool, members in chain.ledger.snapshots[0].items()}
+            snapshot = {pool: sum(members.values()) for pool, members in chain.ledger.stake_snapshots[0].items()}
             assert {pool for pool, stake in snapshot.items() if stake} <= said.keys()
             more = sum(said.values()) - sum(snapshot.values())
             assert 0 <= more <= sum(proposal["deposit"]["ada"]["lovelace"] for proposal in proposals)

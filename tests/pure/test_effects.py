@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from indexer.blocks import effects, packed_block
-from indexer.blocks.effects import BlockEffects, Effects, Output
+from indexer.blocks.effects import BlockEffects, Effects, PaidOutput
 from indexer.ogmios import frames
 from indexer.rows import rows, tables
 from indexer.rows.caches import ResolvedOutput
@@ -161,16 +161,16 @@ def test_an_output_is_spent_once() -> None:
         _fee(_only(_tx(inputs=[_spend(9), _spend(9)], outputs=[_output(190)])), 100)
 
 
-def _source(lovelace: int, **assets: int) -> Output:
+def _source(lovelace: int, **assets: int) -> PaidOutput:
     held = {bytes.fromhex(POLICY): {bytes.fromhex(name): n for name, n in assets.items()}} if assets else {}
-    return Output(bytes(29), lovelace, held)
+    return PaidOutput(bytes(29), lovelace, held)
 
 
 def _fee(tx: Effects, spent: int, rules: Rules = RULES) -> int | None:
     return _fee_of([tx], {int(packed.output_of(key)[0].hex(), 16): _source(spent) for key in tx.inputs}, rules)
 
 
-def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RULES) -> int | None:
+def _fee_of(group: list[Effects], sources: dict[int, PaidOutput], rules: Rules = RULES) -> int | None:
     """The fee in the row of a transaction whose inputs spend the first outputs of transactions by number."""
     resolver = Resolver(PREVIEW, FirstFree(AddressNo(1), StakeNo(1), PoolNo(1), PolicyNo(1), AssetNo(1)))
     outputs = [*sources.values(), *(output for tx in group for output in tx.outputs)]

@@ -15,7 +15,7 @@ from indexer.ledger.answers import (
     Summaries,
     deposits_of,
     live_stakes_of,
-    snapshot_of,
+    stake_snapshot_of,
     summaries_by_hash,
 )
 from indexer.ledger.reader import taken_from_accounts
@@ -51,7 +51,7 @@ def test_invalid_ids_are_unreadable_and_name_the_answer() -> None:
         summaries_by_hash(summaries)
     stake: dict[str, Any] = {"ada": {"lovelace": 1}}
     with pytest.raises(frames.Unreadable, match="stake pools"):
-        snapshot_of({"pool": PoolView(stake)}, {}, {})
+        stake_snapshot_of({"pool": PoolView(stake)}, {}, {})
     with pytest.raises(frames.Unreadable, match="proposals"):
         deposits_of([Proposal(stake, "stake")])
     for share in ("1/0", "x"):
@@ -76,8 +76,8 @@ def test_voting_stakes_less_deposits_of_proposals_are_the_snapshot() -> None:
         [Proposal(ada(50), accounts[0]), Proposal(ada(50), accounts[0]), Proposal(ada(50), accounts[1])]
     )
     delegations = {b"\xe0" + HASHES[0]: HASHES[0], b"\xe0" + HASHES[1]: HASHES[1]}
-    assert snapshot_of(pools, deposits, delegations) == {HASHES[0]: 7, HASHES[1]: 0, HASHES[2]: 9}
-    assert snapshot_of(dict.fromkeys(POOLS, PoolView(ada(0))), deposits, delegations) == {}
+    assert stake_snapshot_of(pools, deposits, delegations) == {HASHES[0]: 7, HASHES[1]: 0, HASHES[2]: 9}
+    assert stake_snapshot_of(dict.fromkeys(POOLS, PoolView(ada(0))), deposits, delegations) == {}
 
 
 def test_withdrawals_less_credits_give_the_earlier_reward() -> None:
