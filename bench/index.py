@@ -295,7 +295,7 @@ def _table(
     def add(name: str, show: Callable[[str], str]) -> None:
         table.add_row(name, *(show(mode) for mode in modes))
 
-    def each(mode: str, figure: Callable[[Floor, Run], float]) -> float:
+    def median(mode: str, figure: Callable[[Floor, Run], float]) -> float:
         return statistics.median(figure(*pair) for pair in zip(floors[mode], runs[mode], strict=True))
 
     def rate(seconds: float) -> str:
@@ -305,16 +305,16 @@ def _table(
         known = [known_s for known_s in seconds if known_s is not None]
         return f"{statistics.median(known) / transactions * 1e6:.1f} us/tx" if known else "not local"
 
-    add("floor: COPY of the same rows", lambda mode: rate(each(mode, lambda low, _: low.copy_s)))
-    add("frame to commit", lambda mode: rate(each(mode, lambda _, run: run.run_s - run.finalize_s)))
+    add("floor: COPY of the same rows", lambda mode: rate(median(mode, lambda low, _: low.copy_s)))
+    add("frame to commit", lambda mode: rate(median(mode, lambda _, run: run.run_s - run.finalize_s)))
     add(
         "  of the floor",
         lambda mode: (
-            f"{each(mode, lambda low, run: low.copy_s / (run.run_s - run.finalize_s)):.2f} (goal {_GOALS[mode]})"
+            f"{median(mode, lambda low, run: low.copy_s / (run.run_s - run.finalize_s)):.2f} (goal {_GOALS[mode]})"
         ),
     )
-    add("finalize", lambda mode: f"{each(mode, lambda _, run: run.finalize_s):.1f} s" if mode == "bulk" else "")
-    add("  of the floor with finalize", lambda mode: f"{each(mode, lambda low, run: low.copy_s / run.run_s):.2f}")
+    add("finalize", lambda mode: f"{median(mode, lambda _, run: run.finalize_s):.1f} s" if mode == "bulk" else "")
+    add("  of the floor with finalize", lambda mode: f"{median(mode, lambda low, run: low.copy_s / run.run_s):.2f}")
     add(
         "Python CPU, frame to COPY",
         lambda mode: cpu([low.prepare_cpu_s for low in floors[mode]]) + f" (goal {_GOAL_CPU_US})",
@@ -322,8 +322,8 @@ def _table(
     add("Python CPU, all", lambda mode: cpu([run.python_cpu_s for run in runs[mode]]))
     add("Postgres CPU, end of bulk included", lambda mode: cpu([run.postgres_cpu_s for run in runs[mode]]))
     add("Postgres CPU, floor", lambda mode: cpu([low.postgres_cpu_s for low in floors[mode]]))
-    add("database", lambda mode: f"{each(mode, lambda _, run: run.database_bytes) / transactions:,.0f} bytes/tx")
-    add("peak memory", lambda mode: f"{each(mode, lambda _, run: run.peak_bytes) / 2**20:,.0f} MB")
+    add("database", lambda mode: f"{median(mode, lambda _, run: run.database_bytes) / transactions:,.0f} bytes/tx")
+    add("peak memory", lambda mode: f"{median(mode, lambda _, run: run.peak_bytes) / 2**20:,.0f} MB")
     return table
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -76,8 +76,8 @@ class Case:
         """The credentials that must approve: of inputs, withdrawals, certificates, policies, and extra signatories."""
         yield from (addresses.payment_part(output["address"]) for output in (*self.spent, *self.outputs("collaterals")))
         yield from (LedgerCredential("verificationKey", hash_) for hash_ in self._extra)
-        for _, who, _ in self._approved():
-            yield who
+        for approval in self._approved():
+            yield approval.who
 
     @cached_property
     def purposes(self) -> tuple[Purpose, ...]:
@@ -88,8 +88,8 @@ class Case:
             if (who := addresses.payment_part(output["address"])).is_script
         )
         others = (
-            Purpose(pointer, who.hash, {"purpose": pointer[0], **shown})
-            for pointer, who, shown in self._approved()
+            Purpose((kind, index), who.hash, {"purpose": kind, **shown})
+            for (kind, index), who, shown in self._approved()
             if who.is_script
         )
         return (*spending, *others)
@@ -119,16 +119,24 @@ class Case:
         hashes: list[str] = self.content.get("requiredExtraSignatories", [])
         return hashes
 
-    def _approved(self) -> Iterator[tuple[Pointer, LedgerCredential, Json]]:
+    def _approved(self) -> "Iterator[_Approval]":
         """What must be approved beside inputs: policies, certificates and withdrawals."""
         for index, policy in enumerate(self.content.get("mint", {})):
-            yield ("mint", index), LedgerCredential("script", policy), {"policy": policy}
+            yield _Approval(("mint", index), LedgerCredential("script", policy), {"policy": policy})
         for index, entries in enumerate(self.tx.certificates):
             first = entries[0]
             if first["type"] != "stakeCredentialRegistration" or "deposit" in first:
-                yield ("publish", index), whose(first), {"certificate": first}
+                yield _Approval(("publish", index), whose(first), {"certificate": first})
         for index, address in enumerate(self.content.get("withdrawals", {})):
-            yield ("withdraw", index), addresses.reward_credential(address), {"rewardAccount": address}
+            yield _Approval(("withdraw", index), addresses.reward_credential(address), {"rewardAccount": address})
+
+
+class _Approval(NamedTuple):
+    """A thing that a credential must approve: which one, in words and in Ogmios' JSON."""
+
+    pointer: Pointer
+    who: LedgerCredential
+    shown: Json
 
 
 def references(inputs: list[Json]) -> list[Reference]:

@@ -25,10 +25,6 @@ _INDEFINITE = 31
 _FIRST_WIDE_SIMPLE = 32  # simple values below have no second form, of two bytes
 
 
-Span = tuple[int, int]
-"""The position of the first byte of an item, and that after its last byte."""
-
-
 class Malformed(ValueError):
     """Bytes that are not what they should be. The message names the position and what was expected."""
 
@@ -177,8 +173,9 @@ def end_of(data: bytes, start: int) -> int:
     return reader.at
 
 
-def parts_of(data: bytes, start: int = 0) -> list[Span]:
-    """The items of the array or map that begins at `start`, after any tags. A map's are keys and values in turn.
+def parts_of(data: bytes, start: int = 0) -> list[slice]:
+    """The places of the items of the array or map that begins at `start`, after any tags. A map's are keys and values
+    in turn.
 
     Raises Malformed.
     """
@@ -186,13 +183,13 @@ def parts_of(data: bytes, start: int = 0) -> list[Span]:
     reader.untag()
     begin = reader.pairs if reader.next_major() == MAP else reader.elements
     per_part = 2 if reader.next_major() == MAP else 1
-    spans: list[Span] = []
+    parts: list[slice] = []
     for _ in begin(f"the item at byte {start}"):
         for _ in range(per_part):
             at = reader.at
             reader.skip()
-            spans.append((at, reader.at))
-    return spans
+            parts.append(slice(at, reader.at))
+    return parts
 
 
 def unsigned(data: bytes, start: int) -> int | None:

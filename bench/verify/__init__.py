@@ -14,8 +14,8 @@ async def timed(url: str, processes: int) -> float:
     """The seconds of a complete verification."""
     db = await database.connect(url, MAINNET)
     began = time.perf_counter()
-    _, found = await run.verify(db, url, MAINNET, lambda *_: None, processes)
+    _, differences = await run.verify(db, url, MAINNET, lambda *_: None, processes)
     ended = time.perf_counter()
     await db.close()
-    assert found == [], found
+    assert differences == [], differences
     return ended - began

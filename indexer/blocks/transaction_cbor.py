@@ -22,23 +22,23 @@ def certificate_types(transaction: bytes) -> list[int]:
     certificates = _value(transaction, _body(transaction), _CERTIFICATES)
     if certificates is None:
         return []
-    return [_number(transaction, _first(transaction, at)) for at, _ in cbor.parts_of(transaction, certificates)]
+    return [_number(transaction, _first(transaction, part.start)) for part in cbor.parts_of(transaction, certificates)]
 
 
 def native_reference_scripts(transaction: bytes) -> dict[int, bytes]:
     """The native scripts of outputs by the output's index. The collateral return comes after the outputs."""
     body = _body(transaction)
     outputs, returned = _value(transaction, body, _OUTPUTS), _value(transaction, body, _COLLATERAL_RETURN)
-    starts = [] if outputs is None else [at for at, _ in cbor.parts_of(transaction, outputs)]
+    starts = [] if outputs is None else [part.start for part in cbor.parts_of(transaction, outputs)]
     scripts = {index: _native_reference(transaction, at) for index, at in enumerate((*starts, returned))}
     return {index: script for index, script in scripts.items() if script is not None}
 
 
 def native_scripts(transaction: bytes) -> dict[bytes, bytes]:
     """The native scripts among the witnesses and in the auxiliary data, by hash."""
-    _, (witnesses, _), *_, (auxiliary, _) = cbor.parts_of(transaction)
-    lists = _value(transaction, witnesses, _NATIVE_WITNESSES), _auxiliary_scripts(transaction, auxiliary)
-    scripts = [transaction[slice(*span)] for at in lists if at is not None for span in cbor.parts_of(transaction, at)]
+    _, witnesses, *_, auxiliary = cbor.parts_of(transaction)
+    lists = _value(transaction, witnesses.start, _NATIVE_WITNESSES), _auxiliary_scripts(transaction, auxiliary.start)
+    scripts = [transaction[part] for at in lists if at is not None for part in cbor.parts_of(transaction, at)]
     return {script_hash_of(NATIVE, script): script for script in scripts}
 
 
@@ -52,8 +52,8 @@ def _native_reference(transaction: bytes, output: int | None) -> bytes | None:
     tagged = cbor2.loads(transaction[reference : cbor.end_of(transaction, reference)])
     if not isinstance(tagged, cbor2.CBORTag) or not isinstance(tagged.value, bytes):
         raise ValueError("a reference script is not a tagged byte string")
-    (language, _), content = cbor.parts_of(tagged.value)
-    return tagged.value[slice(*content)] if _number(tagged.value, language) == NATIVE else None
+    language, content = cbor.parts_of(tagged.value)
+    return tagged.value[content] if _number(tagged.value, language.start) == NATIVE else None
 
 
 def _auxiliary_scripts(transaction: bytes, at: int) -> int | None:
@@ -65,8 +65,8 @@ def _auxiliary_scripts(transaction: bytes, at: int) -> int | None:
         return None
     if transaction[at] >> 5 == _TAG:
         return _value(transaction, at, _NATIVE_AUXILIARY)
-    _, (scripts, _), *_ = cbor.parts_of(transaction, at)
-    return scripts
+    _, scripts, *_ = cbor.parts_of(transaction, at)
+    return int(scripts.start)
 
 
 def _body(transaction: bytes) -> int:
@@ -75,15 +75,15 @@ def _body(transaction: bytes) -> int:
 
 def _first(data: bytes, at: int) -> int:
     """Where the first item of an array begins."""
-    (first, _), *_ = cbor.parts_of(data, at)
-    return first
+    first, *_ = cbor.parts_of(data, at)
+    return int(first.start)
 
 
 def _value(data: bytes, at: int, key: int) -> int | None:
     """Where the value of a key begins in a map; None without that key."""
     parts = cbor.parts_of(data, at)
     named = zip(parts[::2], parts[1::2], strict=True)
-    return next((value for (name, _), (value, _) in named if cbor.unsigned(data, name) == key), None)
+    return next((value.start for name, value in named if cbor.unsigned(data, name.start) == key), None)
 
 
 def _number(data: bytes, at: int) -> int:
