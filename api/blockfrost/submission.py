@@ -8,10 +8,12 @@ import msgspec
 
 from api import errors
 from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
+from api.blockfrost import ledger_failures
 from api.blockfrost.additional_outputs import AdditionalOutputs
 from api.blockfrost.transactions import TransactionQuestion
 from api.chain import submission, submitted, transaction_cbor
 from api.chain.submission import Cbor, TransactionBody
+from api.errors import Refusal
 from api.parameters import Body, Choice, JsonSchema, Kind, Question
 from api.sources.nodes import NodeRefused
 
@@ -19,6 +21,7 @@ Json = dict[str, Any]
 
 _PURPOSES = {"publish": "certificate", "withdraw": "withdrawal"}
 _SCRIPTS_FAILED = 3010
+_FOUND_HERE = {"transaction_not_signed": ledger_failures.NOT_SIGNED, "transaction_expired": ledger_failures.EXPIRED}
 _V5 = {"type": "jsonwsp/response", "version": "1.0", "servicename": "ogmios", "methodname": "EvaluateTx"}
 _V6 = {"jsonrpc": "2.0", "method": "evaluateTransaction"}
 
@@ -75,7 +78,15 @@ class EvaluationWithOutputs(Body, frozen=True, kw_only=True, forbid_unknown_fiel
 
 async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
     """Submit a signed transaction, and get its hash."""
-    return (await submission.submit_transaction(ask)).data.tx_hash
+    try:
+        return (await submission.submit_transaction(ask)).data.tx_hash
+    except Refusal as refusal:
+        cause = refusal.__cause__
+        if isinstance(cause, NodeRefused):
+            raise _reworded(refusal, cause.code, cause.data) from cause
+        if refusal.code in _FOUND_HERE:
+            raise _reworded(refusal, _FOUND_HERE[refusal.code], None) from refusal
+        raise
 
 
 async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:
@@ -112,6 +123,11 @@ async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: 
         for each in found
     }
     return {**_V5, "result": {"EvaluationResult": budgets}, "reflection": None}
+
+
+def _reworded(refusal: Refusal, code: int, data: Any) -> Refusal:
+    message = ledger_failures.message(code, data, refusal.message)
+    return Refusal(refusal.status, refusal.code, message, refusal.headers)
 
 
 def _failure(refused: NodeRefused) -> Json:

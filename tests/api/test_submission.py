@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import random
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 import pycardano
 import pytest
 
+from api.blockfrost.shape import ROOT
 from api.chain import submission
 from api.keys import restrictions
 from api.keys.restrictions import SCOPES, KeyUse
@@ -160,6 +162,26 @@ async def test_a_transaction_is_read_before_the_node_sees_it(sandbox: Sandbox) -
         assert (reply.status, reply.error[:5]) == (400, "cbor "), body
     assert sandbox.node.requests["submitTransaction"] == 0
     assert (await sandbox.send(unsigned, EVALUATE)).status == 200
+
+
+async def test_refusals_have_the_form_and_words_that_clients_of_blockfrost_parse(sandbox: Sandbox) -> None:
+    """Beside this service's own message. What is refused before the node is asked has them, too."""
+    wallet, source = sandbox.wallet, sandbox.outputs[0]
+    assert (await sandbox.send(wallet.payment(source, HELD, 5 * ADA))).status == 200
+    unsigned = wallet.payment(source, HELD, 7 * ADA)
+    unsigned.transaction_witness_set = pycardano.TransactionWitnessSet()
+    for tx, code, name in (
+        (wallet.payment(source, HELD, 6 * ADA), "inputs_not_unspent", "BadInputsUTxO"),
+        (wallet.payment(source, HELD, ADA, ttl=3), "transaction_expired", "OutsideValidityIntervalUTxO"),
+        (unsigned, "transaction_not_signed", "MissingVKeyWitnessesUTXOW"),
+    ):
+        native, reply = await sandbox.send(tx), await sandbox.send(tx, f"{ROOT}/tx/submit")
+        assert (reply.status, reply.headers["Error-Code"]) == (400, code)
+        told = json.loads(reply.body["message"])
+        assert name in told["contents"]["contents"]["contents"]["error"][0]
+        assert told["message"] == native.error
+    reply = await sandbox.send(b"\x80", f"{ROOT}/tx/submit")
+    assert reply.body["message"].startswith("Invalid transaction: ")
 
 
 @pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)
