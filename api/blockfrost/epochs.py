@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from api.ask import ChainAsk
+from api.blockfrost import cost_models
 from api.chain import epochs, network
 from api.chain.epochs import EpochQuestion
 from api.chain.pools import show_ratio
@@ -80,7 +81,7 @@ def _named(epoch_no: int, told: Json) -> Json:
         "min_utxo": _text(coefficient),
         "min_pool_cost": _lovelace(told.get("minStakePoolCost")),
         "nonce": None,
-        "cost_models": {name: _by_position(model) for name, model in models.items()} or None,
+        "cost_models": {name: cost_models.named(name, model) for name, model in models.items()} or None,
         "cost_models_raw": models or None,
         "price_mem": _ratio(prices and prices["memory"]),
         "price_step": _ratio(prices and prices["cpu"]),
@@ -138,11 +139,6 @@ class _Thresholds:
         """One of them; None before Conway."""
         told = self._told.get(name)
         return _ratio(told if part is None or told is None else told.get(part))
-
-
-def _by_position(model: list[int]) -> dict[str, int]:
-    """A cost model, keyed by the position of each parameter in three digits. No node reports the parameters' names."""
-    return {f"{position:03}": cost for position, cost in enumerate(model)}
 
 
 def _lovelace(told: Json | None) -> str | None:
