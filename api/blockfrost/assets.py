@@ -10,12 +10,14 @@ from api.ask import ChainAsk
 from api.blockfrost import amounts, onchain_metadata, plain, refusals
 from api.blockfrost.owners import TransactionPlace, places_of
 from api.blockfrost.paging import Page
-from api.blockfrost.ranges import RangePage
+from api.blockfrost.ranges import RangePage, limits
 from api.blockfrost.units import UnitKind
 from api.chain import assets, metadatum
 from api.chain.assets import AssetId, AssetListQuestion, PolicyKind, PolicyListQuestion
 from api.parameters import Question
+from shared import sql
 from shared.metadata import Metadata
+from shared.sql import Connection
 
 
 class AssetQuestion(Question, frozen=True, kw_only=True):
@@ -95,6 +97,13 @@ class Mint(msgspec.Struct, frozen=True):
     amount: str
 
 
+class _Rank(msgspec.Struct, frozen=True):
+    transactions: int
+
+
+_rank = sql.beside(__file__).query("rank", _Rank)
+
+
 async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
     """Get an asset with its metadata."""
     asset = ask.question.asset
@@ -130,12 +139,11 @@ async def holders(ask: ChainAsk[AssetPage]) -> list[Holder]:
 async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlace]:
     """List the transactions with an asset in at least one output."""
     asked = ask.question
-    if asked.first is not None or asked.last is not None:
-        raise refusals.no_range_of_assets()
-    question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
     async with ask.snapshot() as db:
+        limit, offset = await _between(db, asked)
+        question = AssetListQuestion(asset=asked.asset, limit=max(limit, 1), offset=offset, order=asked.order)
         found = (await assets.list_asset_transactions(ask.about(question, db))).data
-        return await places_of(db, found)
+        return await places_of(db, found[:limit])
 
 
 async def transaction_hashes(ask: ChainAsk[AssetTransactions]) -> list[str]:
@@ -161,6 +169,23 @@ async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
     if not page.pagination.total:
         raise refusals.policy_not_found()
     return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]
+
+
+async def _between(db: Connection, asked: AssetTransactions) -> tuple[int, int]:
+    """Limit and offset of a page of the transactions between two places, in a snapshot. The limit may be 0."""
+    first_tx_id, tx_id_after = await limits(db, asked)
+    if first_tx_id is None and tx_id_after is None:
+        return asked.count, asked.offset
+
+    async def rank(tx_id: int | None) -> int:
+        row = await _rank.one(db, asked.asset.policy_id, asked.asset.asset_name, tx_id)
+        return 0 if row is None else row.transactions
+
+    total = await rank(None)
+    first = 0 if first_tx_id is None else await rank(first_tx_id)
+    beyond = await rank(tx_id_after)
+    skipped = first if asked.order == "asc" else total - beyond
+    return max(min(asked.count, beyond - first - asked.offset), 0), skipped + asked.offset
 
 
 def _plain(cip25: Mapping[Any, Any] | None) -> Any:

@@ -8,6 +8,11 @@ def never_used() -> Refusal:
     return Refusal(404, "never_used", "Never used")
 
 
+def network_mismatch() -> Refusal:
+    """A key with the name of another network before it."""
+    return Refusal(403, "network_mismatch", "Network token mismatch.")
+
+
 def policy_not_found() -> Refusal:
     """A policy without assets."""
     return Refusal(404, "policy_not_found", "Policy not found")
@@ -30,8 +35,3 @@ def too_many_assets(most: int) -> Refusal:
     """An address with more assets than one answer lists."""
     message = f"The address holds more than {most} assets: list its outputs with /addresses/{{address}}/utxos"
     return Refusal(400, "too_many_assets", message)
-
-
-def no_range_of_assets() -> Refusal:
-    """`from` or `to` of a list of an asset's transactions, which has no index by block."""
-    return Refusal(400, "invalid_parameter", "from and to are not supported for the transactions of an asset")

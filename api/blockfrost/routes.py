@@ -53,7 +53,6 @@ _CBOR = "application/cbor"
 
 FACADE: tuple[Route, ...] = (
     # The service and the network -------------------------------------------------------------------------------------
-    _anyone("", service.root),
     _anyone("/", service.root),
     _anyone("/health", service.is_healthy),
     _anyone("/health/clock", service.clock),

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -10,11 +11,14 @@ from multidict import MultiMapping
 
 from api import answers
 from api.errors import Refusal
+from api.keys import tokens
+from shared import network
 
 FOLDER = "/blockfrost/"
 ROOT = f"{FOLDER}api/v0"
 
 _KEY_HEADER = "project_id"
+_PREFIXED = re.compile(rf"((?i:bearer) +)({'|'.join(network.by_name)})(?={tokens.API_KEY_PATTERN} *$)")
 KEY_HEADERS = f"Authorization, {_KEY_HEADER}"
 _NOT_FOUND = (404, "The requested component has not been found.")
 _REFUSED: dict[str, tuple[int, str]] = {
@@ -56,18 +60,38 @@ def covers(raw_path: str) -> bool:
     return raw_path.startswith(FOLDER)
 
 
+def plain_path(raw_path: str) -> str:
+    """A path without repeated slashes and the last one, which clients add; other paths than the façade's are left."""
+    if not covers(raw_path):
+        return raw_path
+    path = re.sub("/{2,}", "/", raw_path).rstrip("/")
+    return f"{ROOT}/" if path == ROOT else path
+
+
 def authorization(headers: MultiMapping[str]) -> Sequence[str]:
-    """The API key as Authorization headers: `project_id`, a bearer token, or the user name of a URL (RFC 7617)."""
-    keys = headers.getall(_KEY_HEADER, None)
-    if keys is not None:
-        return [f"Bearer {key}" for key in keys]
-    return [_bearer_of(text) for text in headers.getall("Authorization", ())]
+    """The API key as Authorization headers: `project_id`, a bearer token, or the user name of a URL (RFC 7617).
+
+    Blockfrost's project ids begin with the name of their network. A key may, too.
+    """
+    return [_PREFIXED.sub(r"\1", text) for text in _authorization(headers)]
+
+
+def is_for_another_network(headers: MultiMapping[str], name: str) -> bool:
+    """Whether the API key, which is one for the network `name`, is sent with the name of another."""
+    return any(found[2] != name for text in _authorization(headers) if (found := _PREFIXED.match(text)))
 
 
 def failure(refusal: Refusal) -> tuple[int, bytes]:
     """The status and the body of an error."""
     status, message = _REFUSED.get(refusal.code, (refusal.status, refusal.message))
     return status, answers.encode(Failure(status, _NAMES.get(status) or HTTPStatus(status).phrase, message))
+
+
+def _authorization(headers: MultiMapping[str]) -> Sequence[str]:
+    keys = headers.getall(_KEY_HEADER, None)
+    if keys is not None:
+        return [f"Bearer {key}" for key in keys]
+    return [_bearer_of(text) for text in headers.getall("Authorization", ())]
 
 
 def _bearer_of(text: str) -> str:

@@ -14,6 +14,8 @@ from aiohttp import web
 from api import answers, errors
 from api.admin.audit import Action
 from api.ask import ChainChange, Nothing, OpenAsk
+from api.blockfrost import shape
+from api.blockfrost.refusals import network_mismatch
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
 from api.reference import error_reference, path_examples
@@ -455,6 +457,8 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
     if route.access == "api key":
         yield from (errors.missing_api_key(), errors.invalid_api_key(), errors.expired_api_key())
         yield from (errors.inactive_account(), errors.ip_address_not_allowed())
+        if shape.covers(route.path):
+            yield network_mismatch()
         if route.scope:
             yield from (errors.scope_not_covered(route.scope), errors.network_not_available())
             yield errors.too_many_concurrent_requests("requests")

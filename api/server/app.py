@@ -64,7 +64,8 @@ class Api:
         bodies = Bodies()
         self._ways = {route: way_of(route, services, bodies) for route in routes}
         # Parsing is a tenth of a request's Python, and clients repeat their URLs, which always mean the same.
-        self._find = remembering(Router(routes).find)
+        self._router = Router(routes)
+        self._find = remembering(self._route_of)
         self._parse = remembering(self._read_url)
         self._deadlines = Deadlines()
         self._access_log = AccessLog(services.settings)
@@ -193,6 +194,9 @@ class Api:
         finally:
             if notes.body is not None or notes.held is not None:
                 await notes.free()
+
+    def _route_of(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
+        return self._router.find(method, shape.plain_path(raw_path))
 
     def _read_url(self, method: str, raw_path: str, raw_query: str) -> tuple[Question, Sequence[str]]:
         """The question in a URL, and the names of parameters that its route ignores. Raises Refusal."""

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
-from api.blockfrost import shape
+from api.blockfrost import refusals, shape
 from api.chain import tip
 from api.http.bodies import NoTurnYet
 from api.keys import caller, restrictions
@@ -83,7 +83,10 @@ class _OfApiKey(Way[ApiCaller]):
 
     async def authenticate(self, request: web.BaseRequest) -> ApiCaller:
         use = KeyUse(self.route.scope, restrictions.bits(self._ip_address(request)))
-        return await self._services.callers.api_key(_authorization(request), use)
+        who = await self._services.callers.api_key(_authorization(request), use)
+        if who.refusal is None and _names_another_network(request, who):
+            return msgspec.structs.replace(who, refusal=refusals.network_mismatch())
+        return who
 
 
 class _OwnKey(_OfApiKey):
@@ -178,6 +181,11 @@ _WAYS: dict[type, type[Any]] = {
     ChainChange: _Change,
     AdminAsk: _Administer,
 }
+
+
+def _names_another_network(request: web.BaseRequest, who: ApiCaller) -> bool:
+    is_facade = shape.covers(request.rel_url.raw_path)
+    return is_facade and shape.is_for_another_network(request.headers, who.key.network.name)
 
 
 def _authorization(request: web.BaseRequest) -> Sequence[str]:

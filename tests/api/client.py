@@ -13,6 +13,7 @@ from yarl import URL
 
 from api import services
 from api.answers import CONTENT_TYPE
+from api.blockfrost import shape
 from api.errors import Refusal
 from api.reference.openapi import refusals_of
 from api.route import Router
@@ -79,7 +80,7 @@ _router = Router(EVERY_ROUTE)
 def _declared(method: str, path: str) -> set[str]:
     """The codes of the refusals that /openapi.json lists for a request."""
     try:
-        route, _ = _router.find(method, path.partition("?")[0])
+        route, _ = _router.find(method, shape.plain_path(path.partition("?")[0]))
     except Refusal as unroutable:
         return {unroutable.code}
     return {refusal.code for refusal in refusals_of(route)}

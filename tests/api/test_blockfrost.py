@@ -68,7 +68,7 @@ def test_the_page_lists_exactly_the_answered_and_the_refused_paths() -> None:
     answered = [
         (route.method, plain(route.path.removeprefix(ROOT)), route.scope or "none")
         for route in FACADE
-        if route.path != ROOT and route.handler.__module__ != "api.blockfrost.not_answered"
+        if route.handler.__module__ != "api.blockfrost.not_answered"
     ]
     assert [(method, plain(path), scope) for method, path, scope in listed if path not in REASONS] == answered
 
@@ -112,6 +112,36 @@ async def test_every_path_requires_a_key_in_one_of_three_places(api: Client, cha
         assert (await api.call("GET", f"{ROOT}/blocks/latest", headers=headers)).status == 200
     with_user = await api.call("GET", f"{ROOT}/blocks/latest", headers={"Authorization": basic(key)})
     assert with_user.status == 200
+
+
+async def test_a_key_may_begin_with_the_name_of_its_network(
+    api: Client, chain: Chain, key: str, data_dir: Path
+) -> None:
+    """As Blockfrost's project ids do. The name of another network is refused, and counts like any failed request."""
+    await chain.append(10, pays("a", ALICE))
+    path = f"{ROOT}/blocks/latest"
+    for network, status in (("preview", 200), ("mainnet", 403), ("preprod", 403)):
+        named = network + key
+        for headers in ({"project_id": named}, {"Authorization": f"Bearer {named}"}, {"Authorization": basic(named)}):
+            reply = await api.call("GET", path, headers=headers)
+            assert reply.status == status, (network, headers)
+            if status == 403:
+                assert failure(reply) == (403, "Forbidden", "Network token mismatch.")
+    assert spooled_statuses(data_dir) == [200] * 3 + [403] * 6
+    for wrong in (f"testnet{key}", f"previewpreview{key}", f"preview{key}x", "preview"):
+        assert failure(await get(api, "/blocks/latest", wrong)) == (403, "Forbidden", "Invalid project token.")
+    assert (await api.get("/v1/blocks/latest", f"preview{key}")).status == 401
+
+
+async def test_slashes_that_clients_add_change_nothing(api: Client, chain: Chain, key: str) -> None:
+    """Helios asks for `/utxos/?count=100`; a base URL with a slash at its end gives `//addresses`."""
+    await chain.append(10, pays("a", ALICE))
+    plain = await get(api, f"/addresses/{ALICE}/utxos", key)
+    for path in (f"/addresses/{ALICE}/utxos/?count=100", f"//addresses/{ALICE}//utxos", f"//addresses/{ALICE}/utxos//"):
+        assert (await get(api, path, key)).body == plain.body, path
+    for path in ("", "/", "//"):
+        assert list((await api.get(ROOT + path)).body) == ["url", "version"]
+    assert (await api.get("/v1/blocks/latest/", key)).status == 404
 
 
 def basic(key: str) -> str:

@@ -355,11 +355,10 @@ class Facade:
         self.listed(f"{path}/transactions", places, address=address)
         self.listed(f"{path}/txs", [tx.tx_hash for tx in transactions], address=address)
         if places:
-            self.check_range(address, places, random)
+            self.check_range(f"{path}/transactions", places, random, address=address)
 
-    def check_range(self, address: str, places: list[Json], random: Random) -> None:
+    def check_range(self, path: str, places: list[Json], random: Random, **parts: str) -> None:
         """Check the transactions between two of them, and those of the blocks between."""
-        path = "/addresses/{address}/transactions"
         first, last = sorted(random.randrange(len(places)) for _ in range(2))
         low, high = places[first], places[last]
         limits = {
@@ -372,10 +371,13 @@ class Facade:
         }
         for start, rest in limits.items():
             for end, beginning in until.items():
-                query = {"from": start, "to": end}
-                expected = [each for each in rest if each in beginning][:MAX_COUNT]
-                name = path.format(address=address)
-                same(asked(name, query), self.told(path, name, **query), expected)
+                expected, name = [each for each in rest if each in beginning], path.format(**parts)
+                for order in ("asc", "desc"):
+                    query = {"from": start, "to": end, "order": order}
+                    listed = expected if order == "asc" else expected[::-1]
+                    same(asked(name, query), self.told(path, name, **query), listed[:MAX_COUNT])
+                second: Json = {"from": start, "to": end, "count": 2, "page": 2}
+                same(asked(name, second), self.told(path, name, **second), expected[2:4])
 
     def accounts(self) -> list[str]:
         """Every account of an address, a certificate or a withdrawal."""
@@ -467,7 +469,7 @@ class Facade:
             "block_height": tx.block["height"],
         }
 
-    def check_asset(self, asset: AssetKey, holders: list[Json]) -> None:
+    def check_asset(self, asset: AssetKey, holders: list[Json], random: Random) -> None:
         """Check an asset, its holders, mints and transactions."""
         path, unit, assets = "/assets/{asset}", "".join(asset), self.chain.assets
         known, minted = assets.info(asset), assets.minted.get(asset, [])
@@ -499,7 +501,10 @@ class Facade:
         ]
         self.listed(f"{path}/history", mints, asset=unit)
         moved = [tx for tx, _ in assets.moved.get(asset, [])]
-        self.listed(f"{path}/transactions", [self.place(tx) for tx in moved], asset=unit)
+        places = [self.place(tx) for tx in moved]
+        self.listed(f"{path}/transactions", places, asset=unit)
+        if places:
+            self.check_range(f"{path}/transactions", places, random, asset=unit)
         self.listed(f"{path}/txs", [tx.tx_hash for tx in moved], asset=unit)
 
     def check_policy(self, policy: str) -> None:
@@ -643,7 +648,7 @@ def check_facade(facade: Facade, random: Random, most: int) -> None:
         facade.check_account(account)
     holders, _ = chain.assets.holdings()
     for asset in various(random, most, chain.assets.known, facade.traits_of_asset):
-        facade.check_asset(asset, holders.get(asset, []))
+        facade.check_asset(asset, holders.get(asset, []), random)
         facade.check_policy(asset[0])
     facade.check_pools()
     for pool in various(random, most, chain.pools.parameters, facade.traits_of_pool):

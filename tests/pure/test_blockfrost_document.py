@@ -29,7 +29,7 @@ def test_every_path_of_the_document_is_answered_or_refused_with_a_reason() -> No
 
 
 def test_every_path_of_the_table_is_in_the_document() -> None:
-    known = {(method, plain(path)) for method, path, _ in PATHS} | {("GET", "")}
+    known = {(method, plain(path)) for method, path, _ in PATHS}
     assert {(route.method, plain(route.path.removeprefix(ROOT))) for route in FACADE} <= known
     assert {(("POST" if path in POSTED else "GET"), path) for path in REASONS} <= {each[:2] for each in PATHS}
 
