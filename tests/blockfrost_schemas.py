@@ -26,9 +26,7 @@ NOT_KEPT: dict[str, tuple[str, ...]] = {
     "/blocks/{}/previous": ("[].size",),
     "/epochs/{}/parameters": ("nonce",),
     "/txs/{}": ("mir_cert_count", "redeemer_count", "treasury_donation"),
-    "/txs/{}/pool_updates": ("[].active_epoch",),
-    "/accounts/{}": ("rewards_sum", "withdrawals_sum", "reserves_sum", "treasury_sum"),
-    "/pools/{}": ("live_pledge",),
+    "/accounts/{}": ("reserves_sum", "treasury_sum"),
 }
 """By path, the members that are always null although the document allows no null: what they need is not kept yet.
 
@@ -39,7 +37,8 @@ UNKNOWN: dict[str, dict[str, tuple[str, ...]]] = {
     "earlier blocks": {
         "/txs/{}": ("deposit", "fees"),
         "/txs/{}/utxos": ("inputs[].address", "inputs[].amount"),
-        "/accounts/{}": ("registered",),
+        "/txs/{}/pool_updates": ("[].active_epoch",),
+        "/accounts/{}": ("registered", "rewards_sum", "withdrawals_sum"),
         "/assets/{}": ("initial_mint_tx_hash",),
     },
     "transactions as CBOR": {"/txs/{}": ("size",)},

@@ -1,11 +1,12 @@
 """`/accounts`: a stake account, its addresses, assets and outputs, its delegations and withdrawals."""
 
+import struct
 from typing import TypeVar
 
 import msgspec
 
 from api.ask import ChainAsk
-from api.blockfrost import outputs, refusals
+from api.blockfrost import amounts, outputs, refusals
 from api.blockfrost import owners as shown
 from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
@@ -20,6 +21,7 @@ from api.chain.accounts import (
     StakeAddress,
 )
 from api.chain.certificates import Representative
+from api.chain.pools import show_pool_id
 from shared import sql
 from shared.encoding import bech32_encode
 from shared.network import Network
@@ -27,6 +29,7 @@ from shared.sql import Connection
 
 ListT = TypeVar("ListT", bound=AccountList)
 
+_GENESIS_TX = b"Shelley Genesis Staking Tx Hash ".hex()  # configGenesisStakingHash of cardano-db-sync
 _OF_A_KEY, _OF_A_SCRIPT = b"\x22", b"\x23"  # the first byte of a representative's id (CIP-129)
 
 
@@ -39,8 +42,10 @@ class AccountPage(Page, frozen=True, kw_only=True):
 class Account(msgspec.Struct, frozen=True):
     """An account. `controlled_amount` is the lovelace at its addresses plus its rewards.
 
-    `active_epoch` is the epoch of its last registration or deregistration, null if no block has one. `drep_id` follows
-    CIP-129, or is a name such as `drep_always_abstain`. The sums over its lifetime are null.
+    `rewards_sum` is what it withdrew and what it can withdraw. Both sums are null if the index begins after the
+    genesis; those from reserves and treasury are not kept. `active_epoch` is the epoch of its last registration or
+    deregistration, null if no block has one. `pool_id` remains if the pool is retired. `drep_id` follows CIP-129, or is
+    a name such as `drep_always_abstain`.
     """
 
     stake_address: str
@@ -48,8 +53,8 @@ class Account(msgspec.Struct, frozen=True):
     registered: bool | None
     active_epoch: int | None
     controlled_amount: str
-    rewards_sum: None
-    withdrawals_sum: None
+    rewards_sum: str | None
+    withdrawals_sum: str | None
     reserves_sum: None
     treasury_sum: None
     withdrawable_amount: str
@@ -58,18 +63,18 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Delegation(msgspec.Struct, frozen=True):
-    """A delegation to a pool. `tx_hash` is null for one in the genesis.
+    """A delegation to a pool. One in the genesis is in a transaction that Blockfrost has made up, at slot 0.
 
     `amount` is the lovelace in all outputs of the transaction, as with Blockfrost, not the stake.
     """
 
     active_epoch: int
-    tx_hash: str | None
-    amount: str | None
+    tx_hash: str
+    amount: str
     pool_id: str
-    tx_slot: int | None
-    block_time: int | None
-    block_height: int | None
+    tx_slot: int
+    block_time: int
+    block_height: int
 
 
 class Withdrawal(msgspec.Struct, frozen=True):
@@ -85,9 +90,27 @@ class Withdrawal(msgspec.Struct, frozen=True):
 class _Certified(msgspec.Struct, frozen=True):
     certified: bool
     registration_epoch_no: int | None
+    pool_id: bytes | None
 
 
-_certified = sql.beside(__file__).query("certified", _Certified)
+class _Held(msgspec.Struct, frozen=True):
+    policy_id: bytes
+    name: bytes
+    quantity: str
+
+
+class _Withdrawn(msgspec.Struct, frozen=True):
+    entries: bytes | None
+
+
+_sql = sql.beside(__file__)
+_certified = _sql.query("certified", _Certified)
+_withdrawn = _sql.query("withdrawn", _Withdrawn)
+_assets = {
+    "asc": _sql.query("assets", _Held, first="first", edge="min", order="ASC"),
+    "desc": _sql.query("assets", _Held, first="last", edge="max", order="DESC"),
+}
+_lovelace_of_entries = struct.Struct(">10xQ").iter_unpack  # its upper two bytes are 0: a withdrawal is a coin
 
 
 async def info(ask: ChainAsk[AccountQuestion]) -> Account:
@@ -96,18 +119,19 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
     async with ask.snapshot() as db:
         found = await _known(db, raw, ask.network)
         certificates = await _certified.only(db, raw)
+        withdrawn = await _withdrawals_sum(db, raw)
     return Account(
         stake_address=found.stake_address,
-        active=bool(found.registered) and found.pool_id is not None,
+        active=certificates.pool_id is not None,
         registered=found.registered,
         active_epoch=certificates.registration_epoch_no,
         controlled_amount=str(found.lovelace + found.rewards),
-        rewards_sum=None,
-        withdrawals_sum=None,
+        rewards_sum=None if withdrawn is None else str(withdrawn + found.rewards),
+        withdrawals_sum=None if withdrawn is None else str(withdrawn),
         reserves_sum=None,
         treasury_sum=None,
         withdrawable_amount=str(found.rewards),
-        pool_id=found.pool_id,
+        pool_id=None if certificates.pool_id is None else show_pool_id(certificates.pool_id),
         drep_id=None if found.delegate_representative is None else _drep_id(found.delegate_representative),
     )
 
@@ -124,10 +148,8 @@ async def assets(ask: ChainAsk[AccountPage]) -> list[Amount]:
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
         await _known(db, raw, ask.network)
-        held, _ = await shown.holdings(
-            ask, "account", raw, db, limit=asked.count, offset=asked.offset, order=asked.order
-        )
-    return held
+        rows = await _assets[asked.order].all(db, raw, asked.count, asked.offset)
+    return [Amount(amounts.unit_of(row.policy_id.hex(), row.name.hex()), row.quantity) for row in rows]
 
 
 async def unspent(ask: ChainAsk[AccountPage]) -> list[Unspent]:
@@ -146,8 +168,9 @@ async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
         by_tx = [each.transaction for each in found if each.transaction is not None]
         blocks = await outputs.blocks_at(db, [each.slot_no for each in by_tx])
         paid = await outputs.paid(db, [each.tx_hash for each in by_tx])
+    genesis_time = int(ask.network.start_time.timestamp())
     return [
-        Delegation(each.active_epoch_no, None, None, each.pool_id, None, None, None)
+        Delegation(each.active_epoch_no, _GENESIS_TX, "0", each.pool_id, 0, genesis_time, 0)
         if each.transaction is None
         else Delegation(
             active_epoch=each.active_epoch_no,
@@ -178,6 +201,12 @@ async def withdrawals(ask: ChainAsk[AccountPage]) -> list[Withdrawal]:
         )
         for each in found
     ]
+
+
+async def _withdrawals_sum(db: Connection, raw: bytes) -> int | None:
+    """The lovelace that an account has withdrawn, in a snapshot."""
+    entries = (await _withdrawn.only(db, raw)).entries
+    return None if entries is None else sum(lovelace for (lovelace,) in _lovelace_of_entries(entries))
 
 
 def _drep_id(representative: Representative) -> str:

@@ -3,10 +3,47 @@
 -- name: certified
 -- Whether a certificate ever registered an account $1, ended it, or delegated its stake, and the epoch of the last one
 -- that registered or ended it; null if there is none, or if it is part of the genesis. Reads certificates from the last
--- one back.
+-- one back. The pool is that of the last delegation since, even if the pool has been retired.
 SELECT EXISTS (SELECT FROM stake_event WHERE stake_no = asked.stake_no) AS certified, (
            SELECT CASE WHEN tx_id >= 0 THEN epoch_no END FROM stake_event
            WHERE stake_no = asked.stake_no AND kind <> 'delegation'
            ORDER BY tx_id DESC, place DESC LIMIT 1
-       ) AS registration_epoch_no
+       ) AS registration_epoch_no, (
+           SELECT pool_id FROM stake JOIN pool USING (pool_no) WHERE stake.stake_no = asked.stake_no
+       ) AS pool_id
 FROM (SELECT (SELECT stake_no FROM stake WHERE raw = $1) AS stake_no) asked
+
+-- name: withdrawn
+-- The packed withdrawals of an account $1, null if the index begins after the genesis: it lacks earlier ones.
+-- NOTE: it reads them all, 18 bytes for each.
+SELECT CASE WHEN tip.first_block_no = 0 THEN coalesce(entries, ''::bytea) END AS entries
+FROM tip LEFT JOIN (
+    SELECT string_agg(entries, ''::bytea ORDER BY chunk) AS entries FROM account_withdrawal
+    WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
+) packed ON true
+
+-- name: assets
+-- A page of the assets in the unspent outputs of an account $1, in the order of the {first} output that holds each,
+-- ties by policy and name; $2 limit, $3 offset.
+-- NOTE: each page reads the assets of all its outputs, as the order changes with each output that is spent: a million
+-- of them take a third of a second.
+WITH asked AS MATERIALIZED (
+    SELECT stake_no FROM stake WHERE raw = $1
+), held AS (
+    SELECT asset_no, tx_id, output_index FROM account_utxo_asset WHERE stake_no = (SELECT stake_no FROM asked)
+    UNION ALL
+    SELECT unnest(asset_nos), tx_id, output_index FROM utxo
+    WHERE stake_no = (SELECT stake_no FROM asked) AND asset_nos IS NOT NULL
+      AND NOT EXISTS (SELECT FROM account_utxo_bucket WHERE stake_no = (SELECT stake_no FROM asked))
+), placed AS (
+    SELECT asset_no, {edge}(ARRAY[tx_id, output_index::bigint]) AS place FROM held GROUP BY asset_no
+)
+SELECT policy.policy_id, asset.name, (
+           SELECT quantity::text FROM account_holder
+           WHERE account_no = (SELECT stake_no FROM asked) AND account_holder.asset_no = placed.asset_no
+       ) AS quantity
+FROM placed
+JOIN asset USING (asset_no)
+JOIN policy USING (policy_no)
+ORDER BY placed.place {order}, policy.policy_id, asset.name
+LIMIT $2 OFFSET $3

@@ -25,7 +25,7 @@ class Neighbours(UnorderedPage, frozen=True, kw_only=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A block. `time` is in seconds since 1970.
+    """A block. `time` is in seconds since 1970. Output and fees of a block without transactions are null.
 
     `slot_leader` is the pool, null in Byron. Size, VRF key and operational certificate are null: they are not kept.
     """
@@ -39,7 +39,7 @@ class Block(msgspec.Struct, frozen=True):
     slot_leader: str | None
     size: None
     tx_count: int
-    output: str
+    output: str | None
     fees: str | None
     block_vrf: None
     op_cert: None
@@ -102,8 +102,8 @@ async def _shown(db: Connection, row: BlockRow, network: Network) -> Block:
         slot_leader=block.pool_id,
         size=None,
         tx_count=block.tx_count,
-        output=block.output,
-        fees=block.fees,
+        output=block.output if block.tx_count else None,
+        fees=block.fees if block.tx_count else None,
         block_vrf=None,
         op_cert=None,
         op_cert_counter=None,

@@ -4,7 +4,7 @@
 (docs/decisions/0058).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -15,9 +15,11 @@ from api.blockfrost import transactions
 from api.blockfrost.pools import PoolMetadataReference, Relay, shown_relay
 from api.blockfrost.transactions import TransactionQuestion
 from api.chain.certificates import Certificate
-from api.chain.pools import show_ratio
+from api.chain.pools import PoolIdKind, show_ratio
 from shared import packed, sql
-from shared.ledger import ACTIVE_AFTER_EPOCHS
+from shared.ledger import ACTIVE_AFTER_EPOCHS, slot_of
+from shared.network import Network
+from shared.sql import Connection
 
 
 class StakeCertificate(msgspec.Struct, frozen=True):
@@ -39,7 +41,10 @@ class Delegation(msgspec.Struct, frozen=True):
 
 
 class PoolUpdate(msgspec.Struct, frozen=True):
-    """A registration of a pool, or new parameters. The epoch in which they take effect is null: it is not kept."""
+    """A registration of a pool, or new parameters, and the first epoch in which they count.
+
+    The epoch is null if it depends on blocks before the first indexed one.
+    """
 
     cert_index: int | None
     pool_id: str
@@ -51,7 +56,7 @@ class PoolUpdate(msgspec.Struct, frozen=True):
     owners: list[str]
     metadata: PoolMetadataReference | None
     relays: list[Relay]
-    active_epoch: None
+    active_epoch: int | None
 
 
 class PoolRetirement(msgspec.Struct, frozen=True):
@@ -86,8 +91,10 @@ async def delegations(ask: ChainAsk[TransactionQuestion]) -> list[Delegation]:
 
 async def pool_updates(ask: ChainAsk[TransactionQuestion]) -> list[PoolUpdate]:
     """List the registrations of pools in a transaction."""
-    _, found = await _of(ask, "stakePoolRegistration")
-    return list(_pool_updates(found))
+    async with ask.snapshot() as db:
+        tx, found = await _certificates(db, ask, "stakePoolRegistration")
+        active_from = await _active_from(db, tx, found, ask.network)
+    return list(_pool_updates(found, active_from))
 
 
 async def pool_retirements(ask: ChainAsk[TransactionQuestion]) -> list[PoolRetirement]:
@@ -100,26 +107,66 @@ async def pool_retirements(ask: ChainAsk[TransactionQuestion]) -> list[PoolRetir
     ]
 
 
-class _Extra(msgspec.Struct, frozen=True):
+class _PlacedTransaction(msgspec.Struct, frozen=True):
+    tx_id: int
     extra: bytes | None
 
 
-_extra = sql.beside(__file__).query("extra", _Extra)
+class _RegisteredRow(msgspec.Struct, frozen=True):
+    pool_id: bytes
+    tx_id: int | None
+    retired_epoch_no: int | None
+    partial: bool
+
+
+_sql = sql.beside(__file__)
+_placed = _sql.query("placed", _PlacedTransaction)
+_registered_before = _sql.query("registered_before", _RegisteredRow)
+_NEW_AFTER_EPOCHS, _CHANGED_AFTER_EPOCHS = 2, 3  # `insertPoolRegister` of cardano-db-sync
+_parse_pool_id = PoolIdKind().of_text
 _Placed = tuple[int | None, Certificate]
 
 
 async def _of(ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
     """The slot of a transaction, and its certificates of some kinds with their places."""
     async with ask.snapshot() as db:
-        found = await transactions.one(db, ask)
-        row = await _extra.one(db, ask.question.hash)
-    places = None if row is None else packed.unpack_extra(row.extra).certificate_places
+        tx_id, found = await _certificates(db, ask, *kinds)
+    return slot_of(tx_id), found
+
+
+async def _certificates(db: Connection, ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
+    """The number of a transaction, and its certificates of some kinds with their places, in a snapshot."""
+    found = await transactions.one(db, ask)
+    row = await _placed.only(db, ask.question.hash)
+    places = packed.unpack_extra(row.extra).certificate_places
     placed = zip(places or range(len(found.certificates)), found.certificates, strict=True)
-    return found.slot_no, [(at, each) for at, each in placed if each.type in kinds]
+    return row.tx_id, [(at, each) for at, each in placed if each.type in kinds]
 
 
-def _pool_updates(found: list[_Placed]) -> Iterator[PoolUpdate]:
-    for at, each in found:
+async def _active_from(db: Connection, tx_id: int, found: Sequence[_Placed], network: Network) -> list[int | None]:
+    """For each registration, the first epoch in which its parameters count."""
+    epoch_no = network.epoch_of(slot_of(tx_id))
+    pools = [_parse_pool_id(each.pool_id) for _, each in found if each.pool_id is not UNSET]
+    rows = {row.pool_id: row for row in await _registered_before.all(db, pools, tx_id, epoch_no)}
+    return [
+        epoch_no + _CHANGED_AFTER_EPOCHS if pool in pools[:nth] else _new_from(rows[pool], epoch_no, network)
+        for nth, pool in enumerate(pools)
+    ]
+
+
+def _new_from(row: _RegisteredRow, epoch_no: int, network: Network) -> int | None:
+    """The first epoch in which the parameters of a pool count, which is not registered by an earlier certificate of the
+    same transaction.
+    """
+    if row.tx_id is None:
+        return None if row.partial else epoch_no + _NEW_AFTER_EPOCHS
+    began = network.epoch_of(slot_of(row.tx_id)) if row.tx_id >= 0 else -1
+    is_registered = row.retired_epoch_no is None or began >= row.retired_epoch_no
+    return epoch_no + (_CHANGED_AFTER_EPOCHS if is_registered else _NEW_AFTER_EPOCHS)
+
+
+def _pool_updates(found: list[_Placed], active_from: list[int | None]) -> Iterator[PoolUpdate]:
+    for (at, each), active_epoch in zip(found, active_from, strict=True):
         if each.pool is UNSET or each.pool_id is UNSET:
             continue
         pool = each.pool
@@ -136,5 +183,5 @@ def _pool_updates(found: list[_Placed]) -> Iterator[PoolUpdate]:
             if pool.metadata_url is None
             else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
             relays=[shown_relay(relay) for relay in pool.relays],
-            active_epoch=None,
+            active_epoch=active_epoch,
         )

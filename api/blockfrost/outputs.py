@@ -9,18 +9,30 @@ from api.blockfrost.amounts import Amount
 from api.chain.utxos import UnspentOutput
 from shared import packed, sql
 from shared.ledger import slot_of
+from shared.network import Network
 from shared.sql import Connection
+
+_OF_BYRON = {
+    "mainnet": "5f20df933584822601f9e3f8c024eb5eb252fe8cefb24d1317dc3d432e940ebb",
+    "preprod": "d4b8de7a11d929a323373cbab6c1a9bdc931beffff11db111cf9d57356ee1937",
+    "preview": "83de1d7302569ad56cf9139a41e2e11346d4cb4a31c00142557b6ab3fa550761",
+}
+_OF_SHELLEY = b"Shelley Genesis Block Hash ".ljust(32, b"\0").hex()
 
 
 class Unspent(msgspec.Struct, frozen=True):
-    """An unspent output. `tx_index` repeats `output_index`; `block` is null for an output of the genesis."""
+    """An unspent output. `tx_index` repeats `output_index`.
+
+    Outputs of the genesis are in a block that Blockfrost has made up. Its hash is that of Byron's configuration or, for
+    funds of Shelley's, a text.
+    """
 
     address: str
     tx_hash: str
     tx_index: int
     output_index: int
     amount: list[Amount]
-    block: str | None
+    block: str
     data_hash: str | None
     inline_datum: str | None
     reference_script_hash: str | None
@@ -59,7 +71,7 @@ _paid = _sql.query("paid", _Paid)
 _spenders = _sql.query("spenders", _Spender)
 
 
-async def unspent(db: Connection, found: list[UnspentOutput]) -> list[Unspent]:
+async def unspent(db: Connection, found: list[UnspentOutput], network: Network) -> list[Unspent]:
     """Unspent outputs as Blockfrost shows them, in the snapshot in which they were found."""
     blocks = await blocks_at(db, [output.slot_no for output in found if output.slot_no is not None])
     return [
@@ -69,7 +81,9 @@ async def unspent(db: Connection, found: list[UnspentOutput]) -> list[Unspent]:
             tx_index=output.output_index,
             output_index=output.output_index,
             amount=amounts.from_value(output.value),
-            block=None if output.slot_no is None else blocks[output.slot_no].hash.hex(),
+            block=_genesis_block(output.address, network)
+            if output.slot_no is None
+            else blocks[output.slot_no].hash.hex(),
             data_hash=output.data_hash,
             inline_datum=output.inline_datum,
             reference_script_hash=output.reference_script_hash,
@@ -98,3 +112,8 @@ async def paid(db: Connection, hashes: Iterable[str]) -> Mapping[str, int]:
 async def spenders(db: Connection, tx_id: int) -> Mapping[int, str]:
     """The hash of the transaction that spent each spent output of a transaction, by index."""
     return {row.output_index: row.tx_hash.hex() for row in await _spenders.all(db, slot_of(tx_id), tx_id)}
+
+
+def _genesis_block(address: str, network: Network) -> str:
+    """The block of an output of the genesis, as cardano-db-sync stores it."""
+    return _OF_SHELLEY if address.startswith("addr") else _OF_BYRON[network.name]

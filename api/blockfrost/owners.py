@@ -1,6 +1,7 @@
 """The common parts of answers about addresses and accounts: assets, outputs and transactions."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -40,8 +41,9 @@ async def unspent(
     question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
     rows = await utxos.unspent_rows(db, question, owner, raw, asset)
     tip.of_rows(rows)
+    show = partial(outputs.unspent, network=ask.network)
     shown = [row for row in rows[: page.count] if row.tx_id is not None]
-    return await ask.written(await utxos.listed(db, shown, ask.network, outputs.unspent, "count"))
+    return await ask.written(await utxos.listed(db, shown, ask.network, show, "count"))
 
 
 async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: RangePage) -> list[TransactionPlace]:
@@ -67,18 +69,10 @@ async def places_of(db: Connection, found: Sequence[HistoryEntry | AssetTransact
 
 
 async def holdings(
-    ask: ChainAsk[QuestionT],
-    owner: OwnerKind,
-    raw: bytes,
-    db: Connection,
-    *,
-    limit: int,
-    offset: int = 0,
-    order: str = "asc",
+    ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, db: Connection, *, limit: int
 ) -> tuple[list[Amount], bool]:
     """Assets of an owner, and whether more follow, in a snapshot."""
-    question = HoldingList(limit=limit, offset=offset, order="asc" if order == "asc" else "desc")
-    page = await owners.holdings(ask.about(question, db), owner, raw)
+    page = await owners.holdings(ask.about(HoldingList(limit=limit), db), owner, raw)
     return [_amount(each) for each in page.data], page.pagination.has_more
 
 

@@ -10,13 +10,14 @@ from api.ask import ChainAsk, Nothing
 from api.blockfrost.paging import Page
 from api.chain import network, pools, tip
 from api.chain.certificates import PoolRelay
+from api.chain.owners import parse_stake
 from api.chain.pools import DelegatorsQuestion, PoolIdKind, PoolQuestion, StakePool, show_pool_id
 from shared import packed, sql
 from shared.sql import Connection
 
 
 class DelegatorPage(Page, frozen=True, kw_only=True):
-    """A page of the delegators of a pool. The largest come first in either order."""
+    """A page of the delegators of a pool."""
 
     pool: Annotated[bytes, PoolIdKind()]
 
@@ -55,7 +56,7 @@ class PoolEntry(msgspec.Struct, frozen=True):
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """A pool. Sizes are shares of all delegated stake. The owners' live pledge and the Calidus key are not kept.
+    """A pool. Sizes are shares of all delegated stake. The Calidus key is not kept.
 
     `registration` and `retirement` are the hashes of the transactions with its last hundred certificates of each kind.
     """
@@ -72,7 +73,7 @@ class Pool(msgspec.Struct, frozen=True):
     active_stake: str
     active_size: float
     declared_pledge: str
-    live_pledge: None
+    live_pledge: str
     margin_cost: msgspec.Raw
     fixed_cost: str
     reward_account: str | None
@@ -101,6 +102,7 @@ class Delegator(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _registered = {order: _sql.values("registered", bytes, order=order) for order in ("asc", "desc")}
+_live_pledge = _sql.values("live_pledge", int)
 _certificates = {table: _sql.values("certificates", bytes, table=table) for table in ("pool_update", "pool_retirement")}
 
 
@@ -140,6 +142,8 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
             [tx_hash.hex() for tx_hash in reversed(await query.all(db, ask.question.pool))]
             for query in _certificates.values()
         ]
+        owners = [parse_stake(each, ask.network) for each in pool.owners]
+        pledge = await _live_pledge.only(db, ask.question.pool, owners)
     return Pool(
         pool_id=pool.pool_id,
         hex=pool.pool_id_hex,
@@ -153,7 +157,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
         active_stake=pool.active_stake,
         active_size=_share(pool.active_stake, summary.stake.active),
         declared_pledge=pool.pledge,
-        live_pledge=None,
+        live_pledge=str(pledge),
         margin_cost=pool.margin,
         fixed_cost=pool.fixed_cost,
         reward_account=pool.reward_account,
@@ -183,11 +187,19 @@ async def relays(ask: ChainAsk[PoolQuestion]) -> list[Relay]:
 
 
 async def delegators(ask: ChainAsk[DelegatorPage]) -> list[Delegator]:
-    """List the delegators of a pool, largest first."""
+    """List the delegators of a pool by stake."""
     asked = ask.question
-    question = DelegatorsQuestion(pool=asked.pool, limit=asked.count, offset=asked.offset)
-    found = (await pools.list_pool_delegators(ask.about(question))).data.delegators
-    return [Delegator(each.stake_address, each.amount) for each in found]
+    async with ask.snapshot() as db:
+        largest_first = DelegatorsQuestion(pool=asked.pool, limit=asked.count, offset=asked.offset)
+        if asked.order == "asc":
+            page = DelegatorsQuestion(pool=asked.pool, limit=1)
+            total = (await pools.list_pool_delegators(ask.about(page, db))).pagination.total
+            beyond = max(total - asked.offset, 0)
+            limit = min(asked.count, beyond)
+            largest_first = DelegatorsQuestion(pool=asked.pool, limit=limit, offset=beyond - limit)
+        found = (await pools.list_pool_delegators(ask.about(largest_first, db))).data.delegators
+    shown = [Delegator(each.stake_address, each.amount) for each in found]
+    return shown[::-1] if asked.order == "asc" else shown
 
 
 def shown_relay(relay: packed.Relay | PoolRelay) -> Relay:

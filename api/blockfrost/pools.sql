@@ -31,3 +31,14 @@ FROM {table} JOIN tx USING (tx_id)
 WHERE pool_no = (SELECT pool_no FROM pool WHERE pool_id = $1)
 ORDER BY tx_id DESC, place DESC
 LIMIT 100
+
+-- name: live_pledge
+-- The stake of the accounts $2 whose last delegation was to pool $1, even if the account has ended since.
+SELECT coalesce(sum(stake.balance + coalesce(reward.lovelace, 0)), 0)::bigint AS lovelace
+FROM unnest($2::bytea[]) AS owner (raw)
+JOIN stake ON stake.raw = owner.raw
+LEFT JOIN reward ON reward.stake_no = stake.stake_no
+WHERE (SELECT pool_no FROM pool WHERE pool_id = $1) = (
+    SELECT pool_no FROM stake_event WHERE stake_event.stake_no = stake.stake_no AND kind = 'delegation'
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+)

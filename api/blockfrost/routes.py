@@ -106,7 +106,7 @@ FACADE: tuple[Route, ...] = (
     _get("/pools/{poolId}", pools.info, "pools", _POOL),
     _get("/pools/{poolId}/metadata", pools.metadata, "pools", _POOL),
     _get("/pools/{poolId}/relays", pools.relays, "pools", _POOL),
-    _ordered("/pools/{pool}/delegators", pools.delegators, "pools", _POOL, by="stake, largest first in either order"),
+    _ordered("/pools/{pool}/delegators", pools.delegators, "pools", _POOL, by="stake"),
     # Scripts and datums ----------------------------------------------------------------------------------------------
     _get("/scripts/{scriptHash}", scripts.info, "transactions", _SCRIPT),
     _get("/scripts/{scriptHash}/json", scripts.as_json, "transactions", _SCRIPT),

@@ -89,7 +89,10 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class InputsAndOutputs(msgspec.Struct, frozen=True):
-    """The inputs and outputs of a transaction. If its scripts failed, these are its collateral."""
+    """The inputs that a transaction spent and the outputs that it made.
+
+    If its scripts failed, these are its collateral, which Blockfrost then does not mark as such.
+    """
 
     hash: str
     inputs: list[Input]
@@ -174,16 +177,12 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
 
 async def metadata(ask: ChainAsk[TransactionQuestion]) -> list[LabelledJson]:
     """List the metadata of a transaction as plain JSON."""
-    async with ask.snapshot() as db:
-        found = (await one(db, ask)).metadata
-    return [LabelledJson(label, _plain(each)) for label, each in found.items()]
+    return [LabelledJson(label, _plain(each)) for label, each in await _labelled(ask)]
 
 
 async def metadata_cbor(ask: ChainAsk[TransactionQuestion]) -> list[LabelledCbor]:
     """List the metadata of a transaction as CBOR: for each label, a map whose only key is that label."""
-    async with ask.snapshot() as db:
-        found = (await one(db, ask)).metadata
-    return [_labelled_cbor(label, each) for label, each in found.items()]
+    return [_labelled_cbor(label, each) for label, each in await _labelled(ask)]
 
 
 async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
@@ -200,6 +199,13 @@ async def one(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransac
         raise errors.transaction_not_found()
     inputs = [_without_assets(spent) for spent in packed.unpack_spent(row.inputs)]
     return await transactions.full(db, row, ask.network, grouped=False, inputs=inputs)
+
+
+async def _labelled(ask: ChainAsk[TransactionQuestion]) -> list[tuple[str, LabelMetadata]]:
+    """The metadata of a transaction by label; as with Blockfrost, none if its scripts failed."""
+    async with ask.snapshot() as db:
+        found = await one(db, ask)
+    return sorted(found.metadata.items(), key=lambda item: int(item[0])) if found.valid else []
 
 
 def _without_assets(spent: packed.Spent) -> transactions.Input:
@@ -222,7 +228,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
         async for some in transactions.input_batches(db, row.numbering, row.inputs, grouped=False):
             what = await carried([(each.tx_hash, each.output_index) for each in some])
             for each, its in zip(some, what, strict=True):
-                yield _input(each, its, found.valid)
+                yield _input(each, its)
 
     made = await carried([(found.tx_hash, output.output_index) for output in found.outputs])
     are_few = len(row.inputs) <= MAX_AT_ONCE_BYTES and len(spent) <= transactions.INPUTS_AT_ONCE
@@ -236,7 +242,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
                 output_index=output.output_index,
                 data_hash=what.data_hash,
                 inline_datum=what.inline_datum,
-                collateral=not found.valid,
+                collateral=False,
                 reference_script_hash=what.reference_script_hash,
                 consumed_by_tx=spenders.get(output.output_index),
             )
@@ -245,7 +251,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
     )
 
 
-def _input(spent: transactions.Input, what: Carried, valid: bool) -> Input:
+def _input(spent: transactions.Input, what: Carried) -> Input:
     return Input(
         address=spent.address,
         amount=None if spent.value is None else amounts.from_value(spent.value),
@@ -254,7 +260,7 @@ def _input(spent: transactions.Input, what: Carried, valid: bool) -> Input:
         data_hash=what.data_hash,
         inline_datum=what.inline_datum,
         reference_script_hash=what.reference_script_hash,
-        collateral=not valid,
+        collateral=False,
     )
 
 

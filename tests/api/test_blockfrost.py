@@ -130,7 +130,7 @@ async def test_a_key_may_begin_with_the_name_of_its_network(
     assert spooled_statuses(data_dir) == [200] * 3 + [403] * 6
     for wrong in (f"testnet{key}", f"previewpreview{key}", f"preview{key}x", "preview"):
         assert failure(await get(api, "/blocks/latest", wrong)) == (403, "Forbidden", "Invalid project token.")
-    assert (await api.get("/v1/blocks/latest", f"preview{key}")).status == 401
+    assert (await api.get("/v1/blocks/latest", f"preview{key}")).status == 403
 
 
 async def test_slashes_that_clients_add_change_nothing(api: Client, chain: Chain, key: str) -> None:
@@ -154,10 +154,10 @@ async def test_metadata_is_shown_as_plain_json_and_as_cbor(api: Client, chain: C
     await chain.append(10, Tx(name="noted", extra=extra))
     path = f"/txs/{hash_of('noted').hex()}/metadata"
     assert (await get(api, path, key)).body == [
-        {"label": "674", "json_metadata": {"msg": ["a", "0xff"], "1": {"most": 2**64 - 1}}},
         {"label": "7", "json_metadata": {"a": [1, {"b": "c"}]}},
+        {"label": "674", "json_metadata": {"msg": ["a", "0xff"], "1": {"most": 2**64 - 1}}},
     ]
-    as_cbor, without = (await get(api, f"{path}/cbor", key)).body
+    without, as_cbor = (await get(api, f"{path}/cbor", key)).body
     assert cbor2.loads(bytes.fromhex(as_cbor["metadata"])) == {674: content}
     assert as_cbor["cbor_metadata"] == f"\\x{as_cbor['metadata']}"
     assert without == {"label": "7", "cbor_metadata": None, "metadata": None}
@@ -212,8 +212,7 @@ async def test_hostile_texts_in_paths_and_queries_are_harmless(
 
     async def send(path: str) -> None:
         reply = await get(api, path, key)
-        assert reply.status < 500, path[:200]
-        assert reply.status == 200 or failure(reply)[0] in {400, 404}, path[:200]
+        assert reply.status == 200 or failure(reply)[0] in {400, 404, 501}, path[:200]
 
     for route in KEYED:
         if route.method == "GET" and route.scope:
@@ -362,6 +361,86 @@ async def test_an_account_is_active_since_its_registration(api: Client, key: str
         await written.append(epoch * EPOCH_SLOTS, tx(f"in {epoch}", certificates=certificates))
         found = (await get(api, f"/accounts/{account}", key)).body
         assert (found["active"], found["active_epoch"]) == told
+
+
+async def test_sums_of_an_account_add_up(api: Client, key: str, written: Written, db: asyncpg.Connection) -> None:
+    """What it has withdrawn and can withdraw is what it was given."""
+    account = reward_account("x")
+    await written.append(10, tx("a", paying(person("x", staked=True))))
+    await db.execute("UPDATE chain_preview.tip SET first_block_no = 0")
+    assert sums(await get(api, f"/accounts/{account}", key)) == ("0", "0", "0")
+    for slot, lovelace in ((20, 5), (30, 0), (40, 2**53)):
+        withdrawn = {account: {"ada": {"lovelace": lovelace}}}
+        await written.append(slot, tx(f"at {slot}", paying(person("x", staked=True)), withdrawals=withdrawn))
+    await db.execute("INSERT INTO chain_preview.reward SELECT stake_no, 7 FROM chain_preview.stake")
+    assert sums(await get(api, f"/accounts/{account}", key)) == (str(2**53 + 12), str(2**53 + 5), "7")
+    await db.execute("UPDATE chain_preview.tip SET first_block_no = 1")
+    assert sums(await get(api, f"/accounts/{account}", key)) == (None, None, "7")
+
+
+def sums(reply: Reply) -> tuple[str | None, str | None, str]:
+    return reply.body["rewards_sum"], reply.body["withdrawals_sum"], reply.body["withdrawable_amount"]
+
+
+async def test_parameters_of_a_pool_count_from_an_epoch_that_its_registration_decides(
+    api: Client, key: str, written: Written, db: asyncpg.Connection
+) -> None:
+    """Two epochs later for a new pool, three for one that is registered."""
+    pool = bytes(28)
+    end = {"type": "stakePoolRetirement", "stakePool": {"id": show_pool_id(pool), "retirementEpoch": 3}}
+    for epoch, certificates, expected in (
+        (0, [registers(pool)], [2]),
+        (1, [registers(pool), end], [4]),
+        (2, [], []),
+        (3, [registers(pool), registers(pool)], [5, 6]),  # retired at the start of this epoch
+    ):
+        name = f"in {epoch}"
+        await written.append(epoch * EPOCH_SLOTS + 10, tx(name, certificates=certificates))
+        await db.execute("UPDATE chain_preview.tip SET first_block_no = 0")
+        found = (await get(api, f"/txs/{hash_of(name).hex()}/pool_updates", key)).body
+        assert [each["active_epoch"] for each in found] == expected
+    await db.execute("UPDATE chain_preview.tip SET first_block_no = 1")
+    found = (await get(api, f"/txs/{hash_of('in 0').hex()}/pool_updates", key)).body
+    assert [each["active_epoch"] for each in found] == [None]
+
+
+async def test_the_live_pledge_is_the_stake_of_owners_that_delegate_to_their_pool(
+    api: Client, key: str, written: Written, db: asyncpg.Connection
+) -> None:
+    owners = [bech32_payload(reward_account(name))[1:].hex() for name in "xyz"]
+    pool = registers(bytes(28))
+    pool["stakePool"]["owners"] = owners[:2]
+    paid = [paying(person(name, staked=True)) for name in "xyz"]
+    of_y, of_z = (
+        {"credential": owner, "from": "verificationKey", "type": "stakeDelegation", "stakePool": pool["stakePool"]}
+        for owner in owners[1:]
+    )
+    await written.append(10, tx("a", *paid, certificates=[pool, of_y, of_z]))
+    path = f"/pools/{show_pool_id(bytes(28))}"
+    balance = int((await get(api, f"/accounts/{reward_account('y')}", key)).body["controlled_amount"])
+    assert balance > 0
+    assert (await get(api, path, key)).body["live_pledge"] == str(balance)
+    await db.execute("INSERT INTO chain_preview.reward SELECT stake_no, 7 FROM chain_preview.stake")
+    assert (await get(api, path, key)).body["live_pledge"] == str(balance + 7)
+
+
+async def test_delegators_are_listed_in_both_orders(api: Client, key: str, written: Written) -> None:
+    pool, names = registers(bytes(28)), "abcdefg"
+    delegations = [
+        {"credential": bech32_payload(reward_account(name))[1:].hex(), "from": "verificationKey"}
+        | {"type": "stakeDelegation", "stakePool": pool["stakePool"]}
+        for name in names
+    ]
+    paid = [paying(person(name, staked=True)) for at, name in enumerate(names) for _ in range(at)]
+    await written.append(10, tx("a", *paid, certificates=[pool, *delegations]))
+    smallest_first = [reward_account(name) for name in names]
+    for count in (1, 2, 3, 7, 100):
+        for order, expected in (("asc", smallest_first), ("desc", smallest_first[::-1])):
+            met = []
+            for page in range(1, 9):
+                path = f"/pools/{show_pool_id(bytes(28))}/delegators?count={count}&page={page}&order={order}"
+                met += [each["address"] for each in (await get(api, path, key)).body]
+            assert met == expected
 
 
 async def test_a_walk_over_pages_returns_each_output_once(api: Client, key: str, written: Written) -> None:
