@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
@@ -513,7 +514,8 @@ def _plain_names(described: Json) -> Json:
     """Rename generic components to plain names: `api.answers.ChainPage[Holder, MorePaging]` is `HolderPage`."""
     text = msgspec.json.encode(described).decode()
     names = {name: _plain_name(name) for name in described["components"]["schemas"]}
-    assert len(set(names.values())) == len(names), "two components have the same name"
+    twice = [name for name, count in Counter(names.values()).items() if count > 1]
+    assert not twice, f"components with the same name: {twice}"
     for name, plain in names.items():
         text = text.replace(f'"{name}":', f'"{plain}":').replace(f'/{name}"', f'/{plain}"')
     renamed: Json = msgspec.json.decode(text)
