@@ -39,8 +39,9 @@ from indexer.store import backward, beginning, finish_bulk, position
 from indexer.sync import check, follow, leading, status
 from indexer.sync.progress import Progress
 from indexer.sync.signals import Signals, served
-from indexer.verify import ledger_state, rounds
-from indexer.verify.results import MOST_SHOWN
+from indexer.verify import rounds
+from indexer.verify.node import ledger_state
+from indexer.verify.results import MAX_SHOWN
 from shared import command, database, lifecycle, network_state, schema, servers, service_manager, settings, trials
 from shared import log as logging
 from shared.command import EmbeddedOption, VersionOption, name_database
@@ -332,7 +333,7 @@ def _print(outcome: rounds.Round, network: Network) -> None:
         print(line)
     for result in outcome.results:
         count = len(result.differences)
-        or_more = " or more" if count == MOST_SHOWN else ""
+        or_more = " or more" if count == MAX_SHOWN else ""
         print(f"{result.check}: {count}{or_more} difference{'' if count == 1 else 's'}")
         for difference in result.differences:
             print(f"  {difference}")

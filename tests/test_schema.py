@@ -21,7 +21,7 @@ import pytest
 import api
 import indexer
 from indexer.rows import tables
-from indexer.verify import run as verify
+from indexer.verify.tables import digests
 from shared import database, schema, sql
 from shared.ledger import PoolNo
 from shared.network import NETWORKS, PREVIEW
@@ -46,7 +46,7 @@ STATEMENTS = _statements()
 async def test_every_statement_prepares_and_its_columns_match_its_struct(database_url: str) -> None:
     wrong = []
     connection = await database.connect(database_url, PREVIEW)
-    await verify.make_tables(connection)
+    await digests.make_functions(connection)
     for statement in STATEMENTS:
         name = f"{statement.source.name}: {statement.name}"
         try:
@@ -599,5 +599,5 @@ def test_every_writing_transaction_checks_the_schema_version() -> None:
     for source in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("api/**/*.py")):
         for line in source.read_text().splitlines():
             # verify/catalog.py undoes what it writes.
-            if ".transaction(" in line and source != ROOT / "indexer/verify/catalog.py":
+            if ".transaction(" in line and source != ROOT / "indexer/verify/tables/catalog.py":
                 assert "readonly=True" in line, f"{source.name}: {line.strip()}"

@@ -1,7 +1,7 @@
-"""The factors of checksums, and arithmetic on columns of numbers: numpy arrays of 64-bit integers.
+"""The factors of digests, and arithmetic on columns of numbers: numpy arrays of 64-bit integers.
 
-A checksum is the sum of products of a key for each row number, a weight for each tx_id, and quantities, all modulo
-PRIME. checksums.sql computes the same.
+A digest is the sum of products of a key for each row number, a weight for each tx_id, and quantities, all modulo PRIME
+(entries.py). digests.sql computes the same.
 """
 
 from collections.abc import Iterable
@@ -28,9 +28,9 @@ def ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, np.int64)
 
 
-def reduced(quantities: Words) -> Ints:
+def reduced(quantities: Ints | Words) -> Ints:
     """Quantities modulo PRIME."""
-    return (quantities % np.uint64(PRIME)).astype(np.int64)
+    return (quantities % quantities.dtype.type(PRIME)).astype(np.int64)
 
 
 def key_of(number: Number) -> Number:

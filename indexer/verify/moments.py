@@ -37,6 +37,10 @@ class Noted(msgspec.Struct, frozen=True):
             return 0
         return tx_id_of(self.slot_no if self.ebb else self.slot_no + 1, 0)
 
+    def moment(self, db: asyncpg.Connection) -> "Moment":
+        """The snapshot in which it was noted."""
+        return Moment(db, self.next_tx_id, self.next_tx_id)
+
 
 class Moment(msgspec.Struct, frozen=True):
     """A connection in a snapshot that has the noted block. Transactions from `first_new` to before `next_new` are those
@@ -100,16 +104,11 @@ async def _note(db: asyncpg.Connection) -> Noted:
 
 
 async def _moment(db: asyncpg.Connection, noted: Noted) -> Moment:
-    found = await _has.one(db, noted.slot_no, noted.block_hash, noted.ebb)
-    if found is None or not found.has:
+    if not await _has.only(db, noted.slot_no, noted.block_hash, noted.ebb):
         raise TipGone
     return Moment(db, noted.next_tx_id, (await _note(db)).next_tx_id)
 
 
-class _Has(msgspec.Struct, frozen=True):
-    has: bool
-
-
 _sql = sql.beside(__file__)
 _last = _sql.query("last", Noted)
-_has = _sql.query("has", _Has)
+_has = _sql.values("has", bool)

@@ -59,6 +59,11 @@ class Readers(ABC):
         async for answer, part in self.each(work, self._parts):
             yield answer, part.transactions
 
+    async def first(self, work: Work[Item, Answer], item: Item) -> Answer:
+        """The result of `work` on one item. Raises TipGone."""
+        (answer,) = [answer async for answer, _ in self.each(work, [item])]
+        return answer
+
     @abstractmethod
     def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
         """The result of `work` for each item, in order. Raises TipGone."""

@@ -8,7 +8,7 @@ from shared import address
 
 _REWARD_ACCOUNT = 0b111  # the first bits of a reward account (CIP-19)
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 """The most differences that are shown for one check."""
 
 

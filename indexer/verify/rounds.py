@@ -12,9 +12,11 @@ import structlog
 from indexer.blocks import eras, genesis
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.verify import against_node, ledger_state, readers, record, votes
+from indexer.verify import readers, record
+from indexer.verify.node import against_node, ledger_state
 from indexer.verify.record import Verification
 from indexer.verify.results import CheckResult, NotComplete, Progress
+from indexer.verify.tables import votes
 from shared import database, lifecycle, schema
 from shared.network import Network
 

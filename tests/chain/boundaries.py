@@ -8,7 +8,7 @@ import asyncpg
 from devnet.generator import Generated
 from devnet.server import NodeServer
 from indexer.ogmios import connection as ogmios
-from indexer.verify import ledger_state
+from indexer.verify.node import ledger_state
 from shared import database
 from shared.network import by_name
 from shared.network_state import Comparison

@@ -8,10 +8,12 @@ from typing import Any
 import asyncpg
 
 from indexer.ogmios import connection as ogmios
-from indexer.verify import against_node, ledger_state, moments, votes
+from indexer.verify import moments
 from indexer.verify import run as verify
+from indexer.verify.node import against_node, ledger_state
 from indexer.verify.readers import Answer, Item, Readers, Work
 from indexer.verify.results import CheckResult
+from indexer.verify.tables import digests, votes
 from shared.network import Network
 
 Find = Callable[[asyncpg.Connection], Awaitable[dict[str, list[str]]]]
@@ -116,7 +118,7 @@ async def planted(
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.NumericValueOutOfRangeError):
             return None
         assert not tag.endswith(" 0"), statement
-        await verify.make_tables(db)
+        await digests.make_functions(db)
         for find in finds:
             found = await find(db)
             if found:

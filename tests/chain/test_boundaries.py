@@ -11,7 +11,7 @@ from indexer.ledger import comparisons
 from indexer.ledger.subjects import KINDS
 from indexer.ogmios import connection as ogmios
 from indexer.store import eras, votes
-from indexer.verify import ledger_state
+from indexer.verify.node import ledger_state
 from shared import database
 from shared.address import show_stake
 from shared.network import PREVIEW

@@ -1,6 +1,7 @@
 """The packed histories of addresses and assets: live, in bulk and after rollbacks, they match the chain."""
 
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
@@ -13,9 +14,11 @@ from indexer.blocks.genesis import Genesis, GenesisOutput
 from indexer.rows.histories import HistoryCounts, HistoryEntries
 from indexer.store import balances, beginning
 from indexer.store import histories as stored_histories
-from indexer.verify import histories, numbers
+from indexer.verify.entries import PARTITIONS, Listed
+from indexer.verify.history import numbers
 from indexer.verify.keys import PRIME, key_of, weight_of
 from indexer.verify.moments import Moment
+from indexer.verify.tables import histories
 from shared import address, database
 from shared.ledger import AddressNo, AssetNo, TxId, tx_id_of
 from shared.network import PREVIEW
@@ -181,28 +184,35 @@ async def test_verify_adds_up_a_history_of_many_chunks(
     for count in COUNTS:
         await paid.append(count)
     await db.execute("UPDATE address SET stake_no = 5")
-    key = key_of(1)
-    total = sum(key * weight_of(tx_id) for tx_id, _ in paid.entries)
-    assert await added_up(db, "address_tx") == histories.Sum(total % PRIME, key_of(5), True)
-    total = sum(key * weight_of(tx_id) * quantity for tx_id, quantity in paid.entries)
-    assert await added_up(db, "asset_tx") == histories.Sum(total % PRIME, 0, True)
+    listed = Counter({(1, tx_id): 1 for tx_id, _ in paid.entries})
+    assert await added_up(db, "address_tx") == ({"address_tx": listed, "address_count": {(5, 0): 1}}, [])
+    listed = Counter({(1, tx_id): quantity for tx_id, quantity in paid.entries})
+    assert await added_up(db, "asset_tx") == ({"asset_tx": listed}, [])
     for statement in DISORDERED.values():
         undone = db.transaction()
         await undone.start()
         await db.execute("ALTER TABLE address_tx DROP CONSTRAINT IF EXISTS address_tx_tx_ids_check")
         assert await db.execute(statement) != "UPDATE 0"
-        assert not (await added_up(db, "address_tx")).consistent, statement
+        assert (await added_up(db, "address_tx"))[1], statement
         await undone.rollback()
 
 
-async def added_up(db: asyncpg.Connection, history: str) -> histories.Sum:
-    """The sums of a history, modulo PRIME."""
-    (part,) = [part for part in await histories.ranges(db) if part.history == history]
+async def added_up(db: asyncpg.Connection, history: str) -> tuple[dict[str, Listed], list[int]]:
+    """All entries of a history, whose digests must be those that verify adds up, and the numbers that are wrong."""
+    (part,) = await histories.ranges(db, [history])
+    everything = dict.fromkeys((history, "address_count"), range(PARTITIONS))
     with TemporaryDirectory() as folder:
         await numbers.write(db, Path(folder))
         async with db.transaction():
-            found = await histories.added_up(Path(folder), Moment(db, 0, 0), part)
-    return histories.Sum(found.total % PRIME, found.address_count % PRIME, found.consistent)
+            moment = Moment(db, 0, 0)
+            found = await histories.examine(Path(folder), moment, part)
+            listed = await histories.listed(Path(folder), everything, moment, part)
+    assert found.digests.keys() == listed.keys()
+    for table, some in listed.items():
+        places = {key: key_of(key[0]) * (1 if table == "address_count" else weight_of(key[1])) % PRIME for key in some}
+        total = sum(places[key] * quantity for key, quantity in some.items())
+        assert int(found.digests[table].sum()) % PRIME == total % PRIME
+    return listed, [*found.unowned, *found.disordered]
 
 
 async def test_a_rank_is_the_number_of_earlier_transactions(db: asyncpg.Connection) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from api.chain import owners
 from indexer.store import beginning, holders
-from indexer.verify import checks
+from indexer.verify.tables import checks
 from shared import address, database
 from shared.network import PREVIEW
 from tests.chain.written import Written, mints, pays, person, tx

@@ -21,7 +21,7 @@ from indexer.ledger import reader, subjects
 from indexer.ledger.comparer import NodeComparer
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.verify import ledger_state
+from indexer.verify.node import ledger_state
 from shared import database
 from shared.network import PREVIEW
 from shared.network_state import Comparison

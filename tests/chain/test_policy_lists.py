@@ -9,7 +9,7 @@ import pytest
 
 from api.chain import assets
 from indexer.store import beginning
-from indexer.verify import checks
+from indexer.verify.tables import checks
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.written import POLICY, Written, mints, pays, person, tx

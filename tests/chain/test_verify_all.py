@@ -11,7 +11,8 @@ import pytest
 from devnet.blocks import Chain
 from devnet.generator import Generated, options_of
 from devnet.server import NodeServer
-from indexer.verify import catalog, indexes, moments
+from indexer.verify import moments
+from indexer.verify.tables import catalog, indexes
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
 from shared.network import PREPROD
@@ -286,8 +287,9 @@ async def test_a_row_twice_under_its_unique_indexes_is_named(db: asyncpg.Connect
             continue
         statement = corruptions.TWICE.format(table=table, indexes=indexes_of_table, columns=of_table)
         if table == "tip":
-            with pytest.raises(asyncpg.CardinalityViolationError):  # an error of the command
-                await planted(db, statement, partial(within, network=PREPROD))
+            found = await planted(db, statement, partial(within, network=PREPROD))
+            assert found == {"tip": ["rows of tip: indexed 2, recomputed 1"]}
+            named += 1
             continue
         if not await planted(db, statement, partial(within, network=PREPROD)):
             unnamed.append(table)
@@ -522,7 +524,7 @@ WITHOUT_NODE = {
     ),
     "a quantity with decimals": (
         "UPDATE holder SET quantity = (quantity::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM holder)",
-        "checksum",
+        "holder",
     ),
 }
 

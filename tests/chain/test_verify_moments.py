@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from indexer.verify import fingerprints, moments, readers, votes
+from indexer.verify import moments, readers
 from indexer.verify import run as verify
 from indexer.verify.results import NotComplete
+from indexer.verify.tables import fingerprints, votes
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.test_verify import COIN, write
@@ -183,6 +184,21 @@ async def test_errors_are_found_while_blocks_are_written(
     assert outcome.slot_no == 50
     assert "held by" in outcome.found["holder"][0]
     assert "tx_count of block 1010" in str(outcome.found["block"])
+
+
+async def test_an_error_that_is_gone_before_it_is_named_is_told(
+    database_url: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await write(Written(db))
+    await db.execute("UPDATE holder SET quantity = quantity + 1 WHERE (asset_no, address_no) = (1, 5)")
+    verifying = Verifying(database_url, db, monkeypatch)
+    task = asyncio.create_task(verifying.run())
+    verifying.first.go_on()
+    await verifying.later.reached()
+    await db.execute("UPDATE holder SET quantity = quantity - 1 WHERE (asset_no, address_no) = (1, 5)")
+    verifying.later.go_on()
+    outcome = await task
+    assert outcome.found["checksum"] == ["digest of holder: indexed another one, recomputed that of its rows"]
 
 
 async def test_a_tip_that_is_removed_each_time_is_told(

@@ -17,7 +17,7 @@ from devnet.networks import BY_NAME
 from indexer.ledger import reader
 from indexer.ledger.comparisons import MAX_NAMED
 from indexer.ogmios import connection as ogmios
-from indexer.verify import against_node, ledger_state
+from indexer.verify.node import against_node, ledger_state
 from indexer.verify.results import CheckResult
 from shared import database
 from shared.address import show_stake
@@ -237,7 +237,7 @@ def test_a_difference_of_long_bytes_is_shown_from_shortly_before_it() -> None:
     stored, new = bytes(1_000), bytes(500) + b"\1" + bytes(499)
     for one, other in ((stored, new), (new, stored)):
         was, now = against_node._shown(one, other)
-        begin = 500 - against_node._MOST_SHOWN_BYTES // 2
+        begin = 500 - against_node._MAX_SHOWN_BYTES // 2
         assert was.endswith(f" from byte {begin}") and now.endswith(f" from byte {begin}")
         assert was != now
     assert against_node._shown(b"\0", b"\1") == ("00", "01")

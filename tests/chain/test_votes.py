@@ -14,7 +14,7 @@ from devnet.addresses import LedgerCredential
 from devnet.server import NodeServer
 from indexer.store import beginning
 from indexer.sync import phase
-from indexer.verify import votes
+from indexer.verify.tables import votes
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.dump import differences, dump

@@ -5,8 +5,10 @@ import pytest
 
 from indexer.rows.outputs import pack_spender
 from indexer.rows.value_check import Deposits
-from indexer.verify import balances, checksums, flows, spenders
-from indexer.verify.spending import Row
+from indexer.verify.entries import Digest
+from indexer.verify.history import balances, flows, spenders
+from indexer.verify.history import spending as of_spending
+from indexer.verify.history.rows import Row
 from shared import packed
 from shared.ledger import AddressNo, AssetNo, TxId
 
@@ -35,7 +37,7 @@ def transaction(
 
 def test_a_balanced_transaction_leaves_nothing() -> None:
     rows = [transaction({COIN: 10})]
-    found = flows.of(rows, UNSPENT)
+    found = flows.unpack(rows, UNSPENT)
     assert (found.lovelace_left, found.assets_left, found.lovelace_out) == ([0], [0], [90])
     assert balances.unbalanced(rows, found, FIRST) == []
 
@@ -52,7 +54,7 @@ def test_a_balanced_transaction_leaves_nothing() -> None:
     ids=["too few", "from nothing", "of another asset", "a lovelace too many", "without a fee"],
 )
 def test_the_imbalance_of_a_transaction_is_named(row: Row, left: dict[str, str | None]) -> None:
-    wrong = balances.unbalanced([row], flows.of([row], UNSPENT), FIRST)
+    wrong = balances.unbalanced([row], flows.unpack([row], UNSPENT), FIRST)
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
 
@@ -61,7 +63,7 @@ def test_the_imbalance_of_a_transaction_is_named(row: Row, left: dict[str, str |
 def test_a_transaction_without_a_fee_balances_with_the_next_in_its_block(slot_of_host: int, left: list[str]) -> None:
     sub = transaction({COIN: 11}, lovelace=110, fee=0)
     host = msgspec.structs.replace(transaction({COIN: 9}, lovelace=80), tx_id=slot_of_host << 16 | 1, hash=b"\3" * 32)
-    wrong = balances.unbalanced([sub, host], flows.of([sub, host], UNSPENT), FIRST)
+    wrong = balances.unbalanced([sub, host], flows.unpack([sub, host], UNSPENT), FIRST)
     of_sub = [each for each in wrong if sub.hash.hex() in each.what]
     assert len(of_sub) == len(left)
     assert all(each.what.startswith(what) for each, what in zip(of_sub, left, strict=True))
@@ -99,7 +101,7 @@ def test_certificates_take_their_named_amount_or_else_the_first_deposits(
     certificates: list[packed.Certificate], lovelace: int, left: str | None
 ) -> None:
     row = transaction({COIN: 10}, *certificates, lovelace=lovelace)
-    wrong = balances.unbalanced([row], flows.of([row], UNSPENT), FIRST)
+    wrong = balances.unbalanced([row], flows.unpack([row], UNSPENT), FIRST)
     assert [each.indexed for each in wrong] == ([] if left is None else [left])
 
 
@@ -110,7 +112,7 @@ def test_certificates_may_take_any_amount_once_deposits_have_changed(
     kind: str, lovelace: int, left: str | None
 ) -> None:
     row = transaction({COIN: 10}, certificate(kind), lovelace=lovelace)
-    wrong = balances.unbalanced([row], flows.of([row], UNSPENT), CHANGED)
+    wrong = balances.unbalanced([row], flows.unpack([row], UNSPENT), CHANGED)
     assert [each.indexed for each in wrong] == ([] if left is None else [left])
 
 
@@ -123,8 +125,8 @@ def spending(
     tx_hash: bytes = b"\2" * 32,
     made_hash: bytes = b"\2" * 32,
     spent_by: int = SPENT_BY,
-) -> int:
-    """The sum over a transaction that makes an output, and one that spends these outputs, named by `spender`."""
+) -> Digest:
+    """The digest of a transaction that makes an output, and one that spends these outputs, named by `spender`."""
     outputs_made = packed.pack_outputs(0, [packed.pack_output(OWNER, 90, {COIN: 3})])
     made = msgspec.structs.replace(transaction({}), outputs=outputs_made, inputs=NO_INPUTS, hash=made_hash)
     inputs = [
@@ -135,7 +137,7 @@ def spending(
         made, tx_id=SPENT_BY, hash=b"\3" * 32, outputs=NO_OUTPUTS, inputs=packed.pack_inputs(inputs)
     )
     entry = spenders.SpenderRow(MADE >> 16, pack_spender(TxId(spent_by), TxId(MADE), 0))
-    return checksums.of_spending(flows.of([made, spends], spenders.spent_in([entry])))
+    return of_spending.digest(flows.unpack([made, spends], spenders.spent_in([entry])))
 
 
 NO_INPUTS, NO_OUTPUTS = packed.pack_inputs([]), packed.pack_outputs(0, [])
@@ -143,7 +145,7 @@ RIGHT = packed.Output(OWNER, 90, {COIN: 3})
 
 
 def test_the_sum_of_a_spent_output_is_that_of_its_input() -> None:
-    assert spending(RIGHT) == 0
+    assert not spending(RIGHT).any()
 
 
 @pytest.mark.parametrize(
@@ -175,12 +177,12 @@ def test_the_sum_of_a_spent_output_is_that_of_its_input() -> None:
         "asset",
     ],
 )
-def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> None:
-    assert wrong != 0
+def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: Digest) -> None:
+    assert wrong.any()
 
 
 @pytest.mark.parametrize("place", range(32))
 def test_each_byte_of_a_hash_counts(place: int) -> None:
     wrong = bytearray(b"\2" * 32)
     wrong[place] ^= 1
-    assert spending(RIGHT, tx_hash=bytes(wrong)) != 0
+    assert spending(RIGHT, tx_hash=bytes(wrong)).any()

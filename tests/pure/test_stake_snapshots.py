@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from indexer.verify.keys import ints
-from indexer.verify.stake import Moves, Snapshots, Start
+from indexer.verify.tables.stake import Moves, Snapshots, Start
 from shared.ledger import PoolNo
 from shared.network import PREVIEW
 

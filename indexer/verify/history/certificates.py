@@ -1,0 +1,147 @@
+"""Compare the certificates in packed transactions with the tables of their changes: a part of verify."""
+
+from collections.abc import Iterator, Sequence
+
+import asyncpg
+import msgspec
+
+from indexer.verify.history.flows import Flows
+from indexer.verify.history.rows import Row
+from indexer.verify.results import Difference
+from shared import address, packed, sql
+from shared.network import Network
+
+
+class StakeEvent(msgspec.Struct, frozen=True):
+    """A change of a stake credential."""
+
+    tx_id: int
+    place: int
+    kind: str
+    account: bytes
+    pool_id: bytes | None
+
+
+class VoteDelegation(msgspec.Struct, frozen=True):
+    """A stake credential delegates its vote, or is deregistered, which ends that. votes.py checks what others end."""
+
+    tx_id: int
+    place: int
+    account: bytes
+    kind: str
+    representative: bytes | None
+
+
+class RepresentativeEvent(msgspec.Struct, frozen=True):
+    """A registration, update or retirement of a representative."""
+
+    tx_id: int
+    place: int
+    kind: str
+    lovelace: int | None
+    representative: bytes
+    anchor_url: bytes | None
+    anchor_hash: bytes | None
+
+
+class PoolUpdate(msgspec.Struct, frozen=True):
+    """A registration of a pool, with its packed parameters."""
+
+    tx_id: int
+    place: int
+    pool_id: bytes
+    parameters: bytes
+
+
+class PoolRetirement(msgspec.Struct, frozen=True):
+    """The announcement that a pool retires."""
+
+    tx_id: int
+    place: int
+    pool_id: bytes
+    epoch_no: int
+
+
+Change = StakeEvent | VoteDelegation | RepresentativeEvent | PoolUpdate | PoolRetirement
+
+
+async def wrong(
+    db: asyncpg.Connection, rows: Sequence[Row], flows: Flows, first_tx_id: int, next_tx_id: int, network: Network
+) -> list[Difference]:
+    """The differences of a range: changes without a certificate, and certificates without their change."""
+    made = {
+        change
+        for place, certificates in flows.certificates.items()
+        for change in _changes(rows[place].tx_id, certificates, network)
+    }
+    stored: set[Change] = set()
+    for query in _STORED:
+        stored.update(await query.all(db, first_tx_id, next_tx_id))
+    return [
+        Difference(_what(change), None, *(("a row", "none") if change in stored else ("none", "a row")))
+        for change in sorted(made ^ stored, key=lambda change: (change.tx_id, change.place))
+    ]
+
+
+def _what(change: Change) -> str:
+    kinds = {
+        StakeEvent: "stake_event",
+        VoteDelegation: "vote_delegation",
+        RepresentativeEvent: "representative_event",
+        PoolUpdate: "pool_update",
+        PoolRetirement: "pool_retirement",
+    }
+    return f"certificate of {kinds[type(change)]} at place {change.place} of tx_id {change.tx_id}"
+
+
+def _changes(tx_id: int, certificates: list[packed.Certificate], network: Network) -> Iterator[Change]:
+    place = 0
+    for each in certificates:
+        for change in _changes_of(each, tx_id, place, network):
+            yield change
+            place = change.place + 1  # a deregistration and the vote delegation that it ends have the same
+
+
+def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Network) -> Iterator[Change]:
+    """The changes of a certificate: up to three for a credential that is registered and delegates stake and vote."""
+    if each.stake is not None:
+        account = address.reward_account(each.stake[1:], packed.CREDENTIAL_ORIGINS[each.stake[0]], network)
+        kind = _KINDS.get(each.type)
+        if kind is not None:
+            yield StakeEvent(tx_id, place, kind, account, None)
+        if kind == "deregistration":
+            yield VoteDelegation(tx_id, place, account, kind, None)
+        if each.pool_id is not None:
+            yield StakeEvent(tx_id, place + (kind is not None), "delegation", account, each.pool_id)
+        if each.representative is not None:
+            before = (kind is not None) + (each.pool_id is not None)
+            yield VoteDelegation(tx_id, place + before, account, "delegation", each.representative)
+    elif each.representative is not None and each.type in _REPRESENTATIVE_KINDS:
+        url, anchor_hash = (None, None) if each.anchor is None else (each.anchor[0].encode(), each.anchor[1])
+        kind = _REPRESENTATIVE_KINDS[each.type]
+        yield RepresentativeEvent(tx_id, place, kind, each.deposit, each.representative, url, anchor_hash)
+    elif each.pool_id is not None and each.pool is not None and each.type == "stakePoolRegistration":
+        yield PoolUpdate(tx_id, place, each.pool_id, packed.pack_pool_parameters(each.pool))
+    elif each.pool_id is not None and each.retirement_epoch is not None and each.type == "stakePoolRetirement":
+        yield PoolRetirement(tx_id, place, each.pool_id, each.retirement_epoch)
+
+
+_KINDS = {"stakeCredentialRegistration": "registration", "stakeCredentialDeregistration": "deregistration"}
+_REPRESENTATIVE_KINDS = {
+    f"delegateRepresentative{kind.title()}": kind for kind in ("registration", "update", "retirement")
+}
+_sql = sql.beside(__file__)
+_STORED: tuple[
+    sql.Query[StakeEvent]
+    | sql.Query[VoteDelegation]
+    | sql.Query[RepresentativeEvent]
+    | sql.Query[PoolUpdate]
+    | sql.Query[PoolRetirement],
+    ...,
+] = (
+    _sql.query("stake_events", StakeEvent),
+    _sql.query("vote_delegations", VoteDelegation),
+    _sql.query("representative_events", RepresentativeEvent),
+    _sql.query("pool_updates", PoolUpdate),
+    _sql.query("pool_retirements", PoolRetirement),
+)

@@ -1,0 +1,99 @@
+"""The stake credential of each address, the policy of each asset, and which assets are reference tokens: files that all
+processes of verify map.
+
+A part of history names tens of thousands of addresses and assets. Looking up each in a complete list takes a fraction
+of the time of a query for them. The lists grow with the chain, to some 350 MB for mainnet, but processes share them,
+and the system may reclaim their memory.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from indexer.verify.keys import Ints, Mask
+from shared import metadata, sql
+from shared.ledger import AddressNo, StakeNo
+
+_CHUNK_NUMBERS = 1 << 20
+_ACCOUNTS, _POLICIES, _TOKENS = "accounts", "policies", "reference-tokens"
+
+
+class Numbers:
+    """The lists of one snapshot.
+
+    The first has for each address_no the stake_no of its stake credential plus 1, or 0 without one. The second has for
+    each asset_no its policy_no. The third has a byte for each asset_no, 1 for a reference token.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._accounts = np.memmap(folder / _ACCOUNTS, np.int32, "r")
+        self._policies = np.memmap(folder / _POLICIES, np.int32, "r")
+        self._tokens = np.memmap(folder / _TOKENS, np.uint8, "r")
+
+    def account_nos(self, address_no: Ints) -> Ints:
+        """The accounts of some addresses, -1 for one that has none or no row. Other checks report the latter."""
+        return _at(self._accounts, address_no) - 1
+
+    def policy_nos(self, asset_no: Ints) -> Ints:
+        """The policies of some assets, 0 for one that has no row, which other checks report."""
+        return _at(self._policies, asset_no)
+
+    def are_reference_tokens(self, asset_no: Ints) -> Mask:
+        """Which of some assets are reference tokens."""
+        found: Mask = _at(self._tokens, asset_no) == 1
+        return found
+
+
+@lru_cache(maxsize=1)
+def in_folder(folder: Path) -> Numbers:
+    """The lists in a folder."""
+    return Numbers(folder)
+
+
+async def write(db: asyncpg.Connection, folder: Path) -> None:
+    """Write the files of the open snapshot to a folder."""
+    ends = await _ends.only(db)
+    accounts = np.memmap(folder / _ACCOUNTS, np.int32, "w+", shape=ends.address_nos or 1)
+    for first in range(0, ends.address_nos, _CHUNK_NUMBERS):
+        found = await _accounts.only(db, first, min(first + _CHUNK_NUMBERS, ends.address_nos))
+        if found.address_nos:
+            accounts[found.address_nos] = np.array(found.stake_nos) + 1
+    policies = np.memmap(folder / _POLICIES, np.int32, "w+", shape=ends.asset_nos or 1)
+    for first in range(0, ends.asset_nos, _CHUNK_NUMBERS):
+        of_assets = await _policies.only(db, first, min(first + _CHUNK_NUMBERS, ends.asset_nos))
+        policies[of_assets.asset_nos] = of_assets.policy_nos
+    tokens = np.memmap(folder / _TOKENS, np.uint8, "w+", shape=ends.asset_nos or 1)
+    tokens[await _reference_tokens.all(db, metadata.REFERENCE_PREFIX)] = 1
+
+
+def _at(values: npt.NDArray[Any], number: Ints) -> Ints:
+    """The values at these places, 0 beyond the last."""
+    listed = number < len(values)
+    return np.where(listed, values[np.where(listed, number, 0)], 0).astype(np.int64)
+
+
+class _Ends(msgspec.Struct, frozen=True):
+    address_nos: int
+    asset_nos: int
+
+
+class _Accounts(msgspec.Struct, frozen=True):
+    address_nos: list[AddressNo]
+    stake_nos: list[StakeNo]
+
+
+class _Policies(msgspec.Struct, frozen=True):
+    asset_nos: list[int]
+    policy_nos: list[int]
+
+
+_sql = sql.beside(__file__)
+_ends = _sql.query("ends", _Ends)
+_accounts = _sql.query("accounts", _Accounts)
+_policies = _sql.query("policies", _Policies)
+_reference_tokens = _sql.values("reference_tokens", int)

@@ -1,0 +1,1 @@
+"""Compare blocks and the state of the ledger with a node."""
