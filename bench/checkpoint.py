@@ -4,11 +4,11 @@ import logging
 import os
 import statistics
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import asyncpg
 import msgspec
@@ -176,64 +176,108 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
     """Index blocks, roll back, switch between forks, and begin an epoch."""
     async with live.following(url, genesis_of) as indexer:
         point = await _reach(indexer, url, branches.before)
-        took_s, last = [], deque[ogmios.RollForward](maxlen=2)
-        pages_before = await databases.page_counts(url)
-        cpu_before, postgres_before = time.process_time(), databases.cpu_s(indexer.writer)
-        for frame in _frames(branches.after):
-            began = time.perf_counter()
-            last.append(read_block(frame))
-            await indexer.take(last[-1])
-            took_s.append(time.perf_counter() - began)
-        tip = last[-1]
-        cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
-        pages_after = await databases.page_counts(url)
+        blocks = await _index(indexer, url, branches.after)
         await databases.vacuum(url)  # at a real tip, autovacuum has minutes for it before a fork
         other, forks = await database.connect(url, MAINNET), _frames(branches.forks)
-        # NOTE: each fork has different blocks: repeatedly undoing the same rows would leave more and more dead ones.
-        short_s, short_floors = [], []
-        for frame in islice(forks, _SHORT_ROLLBACKS):
-            last.append(read_block(frame))
-            await indexer.take(last[-1])
-            short_floors.append(await floor.undo_s(other, live.point_of(last[-2])))
-            short_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last[-2]), last[-1].tip)))
-            await indexer.take(last[-1])
-        same_s, other_s, fork_floors, fork = list[float](), list[float](), [], last[-1]
-        while blocks := [read_block(frame) for frame in islice(forks, FORKED_BLOCKS)]:
-            others = [read_block(frame) for frame in islice(forks, FORKED_BLOCKS)]
-            await indexer.take(*blocks)
-            fork_floors.append(await floor.undo_s(other, live.point_of(fork), redo=True))
-            for others_s, side in ((same_s, _in_other_blocks(blocks)), (other_s, others)):
-                others_s.append(await _fork(indexer, fork, side))
-                await _fork(indexer, fork, blocks)
-            fork = blocks[-1]
-        await indexer.take(ogmios.RollBackward(live.point_of(tip), fork.tip))
+        short, last = await _undo_blocks(indexer, other, blocks.tip, islice(forks, _SHORT_ROLLBACKS))
+        switched, last = await _switch_forks(indexer, other, last, forks)
+        await indexer.take(ogmios.RollBackward(live.point_of(blocks.tip), last.tip))
         long_floor_s = await floor.undo_s(other, point)
         await other.close()
-        long_s = await indexer.take(ogmios.RollBackward(point, tip.tip))
+        long_s = await indexer.take(ogmios.RollBackward(point, blocks.tip.tip))
         boundary_s = await indexer.take(read_block(next(_frames(branches.epoch))))
-    per_transaction = 1e6 / (len(took_s) * BLOCK_TRANSACTIONS)
-    counted = zip(pages_before, pages_after, strict=True)
-    missed, written, wal = ((after - before) / len(took_s) for before, after in counted)
-    local = postgres_before is not None and postgres_after is not None
+    per_transaction = 1e6 / (len(blocks.took_s) * BLOCK_TRANSACTIONS)
+    missed, written, wal = (pages / len(blocks.took_s) for pages in blocks.pages)
     return AtTip(
-        blocks=len(took_s),
-        block_p50_ms=statistics.median(took_s) * _MS,
-        block_p99_ms=sorted(took_s)[len(took_s) * 99 // 100] * _MS,
-        python_cpu_us=cpu_s * per_transaction,
-        postgres_cpu_us=((postgres_after or 0) - (postgres_before or 0)) * per_transaction if local else None,
+        blocks=len(blocks.took_s),
+        block_p50_ms=statistics.median(blocks.took_s) * _MS,
+        block_p99_ms=sorted(blocks.took_s)[len(blocks.took_s) * 99 // 100] * _MS,
+        python_cpu_us=blocks.python_cpu_s * per_transaction,
+        postgres_cpu_us=None if blocks.postgres_cpu_s is None else blocks.postgres_cpu_s * per_transaction,
         missed_pages=missed,
         whole_pages=written,
         wal_bytes=wal,
-        rollback_ms=statistics.median(short_s) * _MS,
-        rollback_floor_ms=statistics.median(short_floors) * _MS,
+        rollback_ms=statistics.median(short.took_s) * _MS,
+        rollback_floor_ms=statistics.median(short.floors_s) * _MS,
         long_rollback_ms=long_s * _MS,
         long_rollback_floor_ms=long_floor_s * _MS,
-        same_transactions=_forks_of(same_s),
-        other_transactions=_forks_of(other_s),
-        fork_floor_ms=statistics.median(fork_floors) * _MS,
+        same_transactions=_forks_of(switched.same_s),
+        other_transactions=_forks_of(switched.other_s),
+        fork_floor_ms=statistics.median(switched.floors_s) * _MS,
         boundary_ms=boundary_s * _MS,
         peak_mb=peak_bytes() / 2**20,
     )
+
+
+class _Indexed(NamedTuple):
+    """Blocks that were indexed: the last one, the seconds of each, and CPU, pages and bytes of WAL of all of them."""
+
+    tip: ogmios.RollForward
+    took_s: list[float]
+    python_cpu_s: float
+    postgres_cpu_s: float | None
+    pages: list[int]
+
+
+async def _index(indexer: live.Live, url: str, after: Path) -> _Indexed:
+    took_s = list[float]()
+    pages_before = await databases.page_counts(url)
+    cpu_before, postgres_before = time.process_time(), databases.cpu_s(indexer.writer)
+    for frame in _frames(after):
+        began = time.perf_counter()
+        block = read_block(frame)
+        await indexer.take(block)
+        took_s.append(time.perf_counter() - began)
+    cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
+    postgres_s = None if postgres_before is None or postgres_after is None else postgres_after - postgres_before
+    counted = zip(pages_before, await databases.page_counts(url), strict=True)
+    return _Indexed(block, took_s, cpu_s, postgres_s, [pages - before for before, pages in counted])
+
+
+class _Undone(NamedTuple):
+    took_s: list[float]
+    floors_s: list[float]
+
+
+async def _undo_blocks(
+    indexer: live.Live, other: asyncpg.Connection, tip: ogmios.RollForward, frames: Iterator[bytes]
+) -> tuple[_Undone, ogmios.RollForward]:
+    """Index each block after `tip`, undo it and index it again. Also returns the last block."""
+    # NOTE: each fork has different blocks: repeatedly undoing the same rows would leave more and more dead ones.
+    undone, last = _Undone([], []), tip
+    for frame in frames:
+        block = read_block(frame)
+        await indexer.take(block)
+        undone.floors_s.append(await floor.undo_s(other, live.point_of(last)))
+        undone.took_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last), block.tip)))
+        await indexer.take(block)
+        last = block
+    return undone, last
+
+
+class _Switched(NamedTuple):
+    same_s: list[float]
+    other_s: list[float]
+    floors_s: list[float]
+
+
+async def _switch_forks(
+    indexer: live.Live, other: asyncpg.Connection, fork: ogmios.RollForward, frames: Iterator[bytes]
+) -> tuple[_Switched, ogmios.RollForward]:
+    """Index blocks after `fork`, then others with the same and with other transactions in their place, again and again.
+
+    Also returns the last block.
+    """
+    switched = _Switched([], [], [])
+    while blocks := [read_block(frame) for frame in islice(frames, FORKED_BLOCKS)]:
+        others = [read_block(frame) for frame in islice(frames, FORKED_BLOCKS)]
+        await indexer.take(*blocks)
+        switched.floors_s.append(await floor.undo_s(other, live.point_of(fork), redo=True))
+        for took_s, side in ((switched.same_s, _in_other_blocks(blocks)), (switched.other_s, others)):
+            took_s.append(await _fork(indexer, fork, side))
+            await _fork(indexer, fork, blocks)
+        fork = blocks[-1]
+    return switched, fork
 
 
 async def _fork(indexer: live.Live, fork: ogmios.RollForward, blocks: Sequence[ogmios.RollForward]) -> float:
