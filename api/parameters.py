@@ -148,18 +148,24 @@ class Choices(Kind[tuple[str, ...]]):
 
 
 class Texts(Kind[tuple[str, ...]]):
-    """A JSON array of 1 to `most` different texts, each of at most `longest` characters."""
+    """A JSON array of 1 to `max_items` different texts, each of at most `max_length` characters."""
 
-    def __init__(self, most: int, longest: int) -> None:
-        items: JsonSchema = {"type": "string", "maxLength": longest}
-        schema: JsonSchema = {"type": "array", "items": items, "minItems": 1, "maxItems": most, "uniqueItems": True}
-        super().__init__(f"an array of 1 to {most} texts", schema)
-        self.most, self.longest = most, longest
+    def __init__(self, max_items: int, max_length: int) -> None:
+        items: JsonSchema = {"type": "string", "maxLength": max_length}
+        schema: JsonSchema = {
+            "type": "array",
+            "items": items,
+            "minItems": 1,
+            "maxItems": max_items,
+            "uniqueItems": True,
+        }
+        super().__init__(f"an array of 1 to {max_items} texts", schema)
+        self.max_items, self.max_length = max_items, max_length
 
     def of_json(self, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+        if not isinstance(value, list) or not 1 <= len(value) <= self.max_items:
             raise ValueError(value)
-        if not all(isinstance(each, str) and len(each) <= self.longest for each in value):
+        if not all(isinstance(text, str) and len(text) <= self.max_length for text in value):
             raise ValueError(value)
         return tuple(value)
 
@@ -167,28 +173,28 @@ class Texts(Kind[tuple[str, ...]]):
 class Text(Kind[str]):
     """Text that Postgres can store: no NUL, no lone surrogates. If `blank` is false, more than white space.
 
-    `too_long` replaces the error for text of more than `most` characters.
+    `too_long` replaces the error for text of more than `max_length` characters.
     """
 
     def __init__(
         self,
-        most: int,
+        max_length: int,
         *,
         blank: bool = True,
         message: Message = None,
         missing: str | None = None,
         too_long: str | None = None,
     ) -> None:
-        expected = f"text of at most {most} characters" if blank else f"text of 1 to {most} characters"
-        schema: JsonSchema = {"type": "string", "maxLength": most}
+        expected = f"text of at most {max_length} characters" if blank else f"text of 1 to {max_length} characters"
+        schema: JsonSchema = {"type": "string", "maxLength": max_length}
         super().__init__(expected, schema if blank else {**schema, "pattern": r"\S"}, message, missing)
-        self.most, self.blank, self.too_long = most, blank, too_long
+        self.max_length, self.blank, self.too_long = max_length, blank, too_long
 
     def of_text(self, text: str) -> str:
         if "\0" in text or not (self.blank or text.strip()):
             raise ValueError(text)
         text.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
-        if len(text) > self.most:
+        if len(text) > self.max_length:
             raise errors.invalid_parameter(self.too_long) if self.too_long else ValueError(text)
         return text
 
@@ -253,13 +259,13 @@ class Moment(Kind[datetime]):
 class JsonObject(Kind[msgspec.Raw]):
     """Free-form key-value data, as compact JSON in UTF-8. Keys stay in order, integers stay exact."""
 
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"a JSON object of at most {most_bytes} bytes", {"type": "object"})
-        self.most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"a JSON object of at most {max_bytes} bytes", {"type": "object"})
+        self.max_bytes = max_bytes
 
     def of_json(self, value: object) -> msgspec.Raw:
         compact = msgspec.json.encode(value)
-        if not isinstance(value, dict) or len(compact) > self.most_bytes:
+        if not isinstance(value, dict) or len(compact) > self.max_bytes:
             raise ValueError(value)
         return msgspec.Raw(compact)
 
@@ -283,11 +289,11 @@ class Field(msgspec.Struct, frozen=True):
 def fields_of(struct: type[Question] | type[Body]) -> tuple[Field, ...]:
     """The fields of a question or body, in order."""
     hints = get_type_hints(struct, include_extras=True)
-    found = []
+    fields = []
     for info in msgspec.structs.fields(struct):
         accepted, kind, *_ = get_args(hints[info.name])
         assert isinstance(kind, Kind), f"{struct.__name__}.{info.name} has no kind"
-        found.append(
+        fields.append(
             Field(
                 name=info.encode_name,
                 attribute=info.name,
@@ -298,7 +304,7 @@ def fields_of(struct: type[Question] | type[Body]) -> tuple[Field, ...]:
                 default=info.default,
             )
         )
-    return tuple(found)
+    return tuple(fields)
 
 
 QuestionT = TypeVar("QuestionT", bound=Question)

@@ -186,8 +186,8 @@ class _Node(msgspec.Struct):
         if not segments:
             return self if self.routes else None
         first, rest = segments[0], segments[1:]
-        if first in self.literal and (found := self.literal[first].at(rest)):
-            return found
+        if first in self.literal and (node := self.literal[first].at(rest)):
+            return node
         return self.any.at(rest) if self.any is not None and first else None
 
 

@@ -60,35 +60,33 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
         if await _move_mark.one(db, batch.spool, batch.offset, batch.end) is None:
             return False
         part = await _part.only(db, held_snapshots.OLD_S, _BATCHES_IN_PART)
-        credential_ids = [UUID(hex=each.credential_id) for each in batch.sums]
-        columns = (
-            credential_ids,
-            [each.minute for each in batch.sums],
-            [each.successful for each in batch.sums],
-            [each.failed for each in batch.sums],
-            [each.took_us for each in batch.sums],
-        )
-        await _add.run(db, part, *columns)
-        await _add_days.run(db, part, *columns, [each.limited for each in batch.sums])
-        await _add_totals.run(db, part, credential_ids, columns[2], columns[3])
+        credential_ids = [UUID(hex=total.credential_id) for total in batch.sums]
+        minutes = [total.minute for total in batch.sums]
+        successful = [total.successful for total in batch.sums]
+        failed = [total.failed for total in batch.sums]
+        took_us = [total.took_us for total in batch.sums]
+        limited = [total.limited for total in batch.sums]
+        await _add.run(db, part, credential_ids, minutes, successful, failed, took_us)
+        await _add_days.run(db, part, credential_ids, minutes, successful, failed, took_us, limited)
+        await _add_totals.run(db, part, credential_ids, successful, failed)
         await _add_breakdown(db, part, batch.breakdown)
-        await _touch.run(db, credential_ids, [each.last_us for each in batch.sums], part)
+        await _touch.run(db, credential_ids, [total.last_us for total in batch.sums], part)
     return True
 
 
 async def _add_breakdown(db: asyncpg.Connection, part: int, sums: list[BreakdownSum]) -> None:
-    await _name_endpoints.run(db, sorted({each.endpoint for each in sums}))
+    await _name_endpoints.run(db, sorted({row.endpoint for row in sums}))
     await _add_hours.run(
         db,
         part,
-        [UUID(hex=each.credential_id) for each in sums],
-        [each.hour for each in sums],
-        [each.endpoint for each in sums],
-        [each.status_class for each in sums],
-        [each.requests for each in sums],
-        [each.took_us for each in sums],
+        [UUID(hex=row.credential_id) for row in sums],
+        [row.hour for row in sums],
+        [row.endpoint for row in sums],
+        [row.status_class for row in sums],
+        [row.requests for row in sums],
+        [row.took_us for row in sums],
         # NOTE: as text, since an array of arrays must be rectangular.
-        ["{" + ",".join(map(str, each.durations)) + "}" for each in sums],
+        ["{" + ",".join(map(str, row.durations)) + "}" for row in sums],
     )
 
 

@@ -58,7 +58,7 @@ def files(described: Json, sending: str) -> dict[str, str]:
 
 def synchronous(text: str) -> str:
     """The synchronous form of asynchronous code."""
-    return _ASYNCHRONOUS.sub(lambda found: _WORDS[found[0]], text)
+    return _ASYNCHRONOUS.sub(lambda match: _WORDS[match[0]], text)
 
 
 def _types(schemas: dict[str, Json]) -> str:
@@ -121,9 +121,9 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json]) -
     answer = _hint(content[_JSON]["schema"], "types.") if _JSON in content else "str"
     in_path, in_query = _parameters(operation, "path"), _parameters(operation, "query")
     body = operation.get("requestBody", {}).get("content", {}).get(_JSON, {}).get("schema")
-    for each in in_path:
-        each["python_name"] = snake_case(each["name"], path)
-    arguments = [f"{each['python_name']}: {_hint(each['schema'], 'types.')}" for each in in_path]
+    for parameter in in_path:
+        parameter["python_name"] = snake_case(parameter["name"], path)
+    arguments = [f"{parameter['python_name']}: {_hint(parameter['schema'], 'types.')}" for parameter in in_path]
     fields: Json = {} if body is None else body["properties"]
     options = _options(in_query) + [_body_option(name, of, name in body["required"]) for name, of in fields.items()]
     once = ""
@@ -151,7 +151,7 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json]) -
 
 def _parameters(operation: Json, place: str) -> list[Json]:
     """The parameters in the path or in the query."""
-    return [each for each in operation["parameters"] if each["in"] == place]
+    return [parameter for parameter in operation["parameters"] if parameter["in"] == place]
 
 
 def _iterator(
@@ -164,7 +164,7 @@ def _iterator(
     key: str,
 ) -> Iterator[str]:
     """The method that reads a list page by page."""
-    wanted = [each for each in in_query if each["name"] not in ("offset",)]
+    wanted = [parameter for parameter in in_query if parameter["name"] not in ("offset",)]
     options = _options(wanted)
     signature = _signature(arguments, options)
     hint = f"AsyncIterator[types.{paged.item}]"
@@ -193,7 +193,7 @@ def _key(operation: Json) -> str:
 
 
 def _options(parameters: list[Json]) -> list[str]:
-    return [_option(each["name"], each["schema"], each["required"]) for each in parameters]
+    return [_option(parameter["name"], parameter["schema"], parameter["required"]) for parameter in parameters]
 
 
 def _option(name: str, schema: Json, required: bool) -> str:
@@ -212,12 +212,12 @@ def _body_option(name: str, schema: Json, required: bool) -> str:
 
 
 def _values(fields: list[Json]) -> str:
-    names = ((each["name"], each.get("python_name") or snake_case(each["name"])) for each in fields)
+    names = ((field["name"], field.get("python_name") or snake_case(field["name"])) for field in fields)
     return "{" + ", ".join(f'"{name}": {argument}' for name, argument in names) + "}"
 
 
 def _docstring(text: str, spaces: int) -> list[str]:
-    paragraphs = ["\n".join(wrap(" ".join(each.split()), _WIDTH - spaces)) for each in text.split("\n\n")]
-    whole = "\n\n".join(each for each in paragraphs if each)
+    paragraphs = ["\n".join(wrap(" ".join(paragraph.split()), _WIDTH - spaces)) for paragraph in text.split("\n\n")]
+    whole = "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
     shown = f'"""{whole}"""' if "\n" not in whole else f'"""{whole}\n"""'
     return indent(shown, " " * spaces).split("\n")

@@ -65,9 +65,9 @@ def _type(schema: Json, module: str) -> str:
 def _table(every: list[Operation]) -> Iterator[str]:
     yield f"// The table of operations. {NOTE}"
     yield from ("", 'import type { Operation } from "./http.js";', "")
-    for each in every:
-        yield f"export const {camel_case(each.name)}: Operation = {{"
-        yield from (f"  {name}: {_literal(value)}," for name, value in _described(each).items())
+    for operation in every:
+        yield f"export const {camel_case(operation.name)}: Operation = {{"
+        yield from (f"  {name}: {_literal(value)}," for name, value in _described(operation).items())
         yield from ("};", "")
 
 
@@ -87,7 +87,7 @@ def _described(operation: Operation) -> Json:
 
 def _literal(value: object) -> str:
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{name}: {_literal(each)}' for name, each in value.items())} }}"
+        return f"{{ {', '.join(f'{name}: {_literal(part)}' for name, part in value.items())} }}"
     return json.dumps(value)
 
 
@@ -98,20 +98,20 @@ def _client(every: list[Operation]) -> Iterator[str]:
     yield 'import * as operations from "./operations.js";'
     yield 'import type * as types from "./types.js";'
     yield ""
-    for each in every:
-        if _fields(each):
-            yield from _options(each)
+    for operation in every:
+        if _fields(operation):
+            yield from _options(operation)
     yield _comment('A Ledgerline service: `new Ledgerline(url, { apiKey: "…", adminKey: "…" })`.')
     yield "export class Ledgerline extends Http {"
-    for number, each in enumerate(every):
+    for number, operation in enumerate(every):
         yield from [""] if number else []
-        yield indent("\n".join(_method(each)), "  ")
-        if each.listed is not None:
+        yield indent("\n".join(_method(operation)), "  ")
+        if operation.listed is not None:
             yield ""
-            yield indent("\n".join(_iterator(each, each.listed.item)), "  ")
-        if each.download:
+            yield indent("\n".join(_iterator(operation, operation.listed.item)), "  ")
+        if operation.download:
             yield ""
-            yield indent("\n".join(_stream(each)), "  ")
+            yield indent("\n".join(_stream(operation)), "  ")
     yield from ("}", "")
 
 
@@ -171,14 +171,14 @@ def _signature(name: str, arguments: list[str], answer: str) -> str:
     line = f"{name}({', '.join(arguments)}): {answer} {{"
     if len(line) < _WIDTH:
         return line
-    return "\n".join([f"{name}(", *(f"  {each}," for each in arguments), f"): {answer} {{"])
+    return "\n".join([f"{name}(", *(f"  {argument}," for argument in arguments), f"): {answer} {{"])
 
 
 def _arguments(operation: Operation, options: str | None) -> list[str]:
-    found = [f"{_argument(field, operation.path)}: {_type(field.schema, 'types.')}" for field in operation.in_path]
+    arguments = [f"{_argument(field, operation.path)}: {_type(field.schema, 'types.')}" for field in operation.in_path]
     if options is not None:
-        found.append(f"options: {options}{_default(_fields(operation))}")
-    return [*found, "call: CallOptions = {}"]
+        arguments.append(f"options: {options}{_default(_fields(operation))}")
+    return [*arguments, "call: CallOptions = {}"]
 
 
 def _default(fields: Iterable[Field]) -> str:
@@ -198,8 +198,10 @@ def _argument(field: Field, path: str) -> str:
 
 
 def _comment(text: str) -> str:
-    paragraphs = ["\n".join(wrap(" ".join(each.split()), _WIDTH)) for each in text.replace("*/", "* /").split("\n\n")]
-    whole = "\n\n".join(each for each in paragraphs if each)
+    paragraphs = [
+        "\n".join(wrap(" ".join(paragraph.split()), _WIDTH)) for paragraph in text.replace("*/", "* /").split("\n\n")
+    ]
+    whole = "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
     if "\n" not in whole:
         return f"/** {whole} */"
     return "\n".join(["/**", *(f" * {line}".rstrip() for line in whole.split("\n")), " */"])

@@ -73,14 +73,16 @@ def operations(described: Json) -> Iterator[Operation]:
 
 def takes_idempotency_key(operation: Json) -> bool:
     """Whether requests for an operation may carry an `Idempotency-Key`."""
-    return any((each["in"], each["name"]) == ("header", "Idempotency-Key") for each in operation["parameters"])
+    return any(
+        (parameter["in"], parameter["name"]) == ("header", "Idempotency-Key") for parameter in operation["parameters"]
+    )
 
 
 def _parameters(operation: Json, place: str) -> list[Field]:
     return [
-        Field(each["name"], each["schema"], each["required"], each["description"])
-        for each in operation["parameters"]
-        if each["in"] == place
+        Field(parameter["name"], parameter["schema"], parameter["required"], parameter["description"])
+        for parameter in operation["parameters"]
+        if parameter["in"] == place
     ]
 
 
@@ -106,11 +108,11 @@ def quantities(schema: Json, schemas: Mapping[str, Json]) -> Quantities:
         return quantities(_resolved(schema, schemas), schemas)
     if "properties" in schema:
         fields = {name: quantities(of, schemas) for name, of in schema["properties"].items()}
-        return {name: found for name, found in fields.items() if found} or False
+        return {name: where for name, where in fields.items() if where} or False
     inside = (schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", ()))
     for part in inside:
-        if part and (found := quantities(part, schemas)):
-            return found
+        if part and (where := quantities(part, schemas)):
+            return where
     return False
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 from uuid import UUID
 
 import msgspec
@@ -72,6 +72,14 @@ class UsagePart(msgspec.Struct, frozen=True):
     period_start: Instant
     endpoint: str | None
     status_class: str | None
+    total_requests: int
+    avg_response_time_ms: float
+    p50_response_time_ms: float
+    p95_response_time_ms: float
+    p99_response_time_ms: float
+
+
+class _Figures(TypedDict):
     total_requests: int
     avg_response_time_ms: float
     p50_response_time_ms: float
@@ -181,7 +189,7 @@ async def _listed(
             raise missing
         rows = await _parts.all(db, ids, start, end, page.granularity, by_endpoint, by_status, page.limit, page.offset)
     parts = [
-        UsagePart(row.period_start, row.endpoint, _shown_class(row.status_class), *_figures(row))
+        UsagePart(row.period_start, row.endpoint, _shown_class(row.status_class), **_figures(row))
         for row in rows
         if row.period_start is not None
     ]
@@ -237,7 +245,7 @@ def _line(credential: _UsedRow, row: _ExportRow) -> ExportedUsage:
         row.period_start,
         row.endpoint,
         f"{row.status_class}xx",
-        *_figures(row),
+        **_figures(row),
     )
 
 
@@ -271,9 +279,15 @@ def _harmless(value: object) -> object:
 _FORMULA = re.compile(r"""(^|[,;|\t\r\n])(?=[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
-def _figures(row: _PartRow | _ExportRow) -> tuple[int, float, float, float, float]:
-    p50, p95, p99 = durations.percentiles_ms(row.durations, _PERCENTS)
-    return row.requests, round(row.took_us / row.requests / 1000, 3), p50, p95, p99
+def _figures(row: _PartRow | _ExportRow) -> _Figures:
+    p50_ms, p95_ms, p99_ms = durations.percentiles_ms(row.durations, _PERCENTS)
+    return _Figures(
+        total_requests=row.requests,
+        avg_response_time_ms=round(row.took_us / row.requests / 1000, 3),
+        p50_response_time_ms=p50_ms,
+        p95_response_time_ms=p95_ms,
+        p99_response_time_ms=p99_ms,
+    )
 
 
 def _shown_class(status_class: int | None) -> str | None:

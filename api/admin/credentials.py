@@ -208,7 +208,7 @@ async def _unserved(services: Services, network: Network) -> str:
     """What to add about a network whose chain requests are refused for now; "" if it is live, or if that is unknown."""
     reading = services.shared_readings.get("networks", lambda: network_states.network_states(services))
     states = await in_time(reading, _STATES_WITHIN_S, "credential.without_network_states")
-    if states is None or any(each.network == network.name and each.phase is Phase.LIVE for each in states):
+    if states is None or any(state.network == network.name and state.phase is Phase.LIVE for state in states):
         return ""
     return f". Chain requests of {network.name} are answered with 503 until it is available"
 

@@ -67,9 +67,9 @@ class Networks(Kind[tuple[str, ...]]):
     def of_json(self, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or len(value) > MAX_NETWORKS:
             raise ValueError(value)
-        if not all(isinstance(each, str) for each in value):
+        if not all(isinstance(text, str) for text in value):
             raise ValueError(value)
-        return tuple(dict.fromkeys(canonical(each) for each in value))
+        return tuple(dict.fromkeys(canonical(text) for text in value))
 
 
 class LimitChanges(Body, frozen=True, kw_only=True):
@@ -223,8 +223,8 @@ async def _record_change(
     """Record a change with the old and new values, or a view if nothing changes. Returns whether anything changes."""
     fields = [field for field in old.__struct_fields__ if getattr(old, field) != getattr(new, field)]
     if fields:
-        values = [{field: getattr(each, field) for field in fields} for each in (old, new)]
-        details = {"name": name, "fields": fields, "old": values[0], "new": values[1]}
+        before, after = ({field: getattr(record, field) for field in fields} for record in (old, new))
+        details = {"name": name, "fields": fields, "old": before, "new": after}
         await audit.record(db, ask, "credential.updated", old.credential_id, **details)
     else:
         await audit.record(db, ask, "credential.viewed", old.credential_id)

@@ -176,8 +176,8 @@ async def get_user(ask: AdminAsk[OneUser, None]) -> Answer[UserAccount]:
 async def get_user_by_external_id(ask: AdminAsk[ExternalUser, None]) -> Answer[UserAccount]:
     """Read one user account by the partner's own reference."""
     async with ask.commit() as db:
-        found = await _user_by_external_id.one(db, ask.question.external_id, ask.key.id)
-        return Answer(data=await _viewed(ask, db, found))
+        user = await _user_by_external_id.one(db, ask.question.external_id, ask.key.id)
+        return Answer(data=await _viewed(ask, db, user))
 
 
 async def update_user(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccount]:
@@ -242,8 +242,8 @@ async def delete_user(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]
         credentials = await _revoke_credentials.all(db, deleted.id)
         await _erase_answers.run(db, deleted.id)
         await _forget_submitted.run(db, deleted.id)
-        await _erase_names.run(db, [deleted.id, *(each.id for each in credentials)])
-        revoked = [each.id for each in credentials if each.just_now]
+        await _erase_names.run(db, [deleted.id, *(credential.id for credential in credentials)])
+        revoked = [credential.id for credential in credentials if credential.just_now]
         await audit.record_each(db, ask, "credential.revoked", revoked)
         await audit.record(db, ask, "user_account.deleted", deleted.id, revoked_credentials=len(revoked))
     return Confirmation(data=DeletedUser(deleted.id, deleted.deleted_at, len(revoked)), message="User account deleted")
@@ -260,12 +260,12 @@ async def _unchanged(ask: AdminAsk[OneUser, Any], db: sql.Connection) -> UserAcc
     return await _viewed(ask, db, await _user_to_change.one(db, ask.question.id, ask.key.id))
 
 
-async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccount | None) -> UserAccount:
+async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, user: UserAccount | None) -> UserAccount:
     """Record the view of an account. Raises Refusal if none was found."""
-    if found is None:
+    if user is None:
         raise errors.user_account_not_found()
-    await audit.record(db, ask, "user_account.viewed", found.id)
-    return found
+    await audit.record(db, ask, "user_account.viewed", user.id)
+    return user
 
 
 async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:

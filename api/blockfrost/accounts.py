@@ -226,7 +226,7 @@ def _list(question: type[ListT], page: AccountPage) -> ListT:
 
 async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Account:
     """An account that was ever used or registered, in a snapshot. Raises Refusal for others."""
-    found, _ = await accounts.one_with_tip(db, raw, network)
+    found, _ = await accounts.read_with_tip(db, raw, network)
     used = found.transaction_count or found.utxo_count or found.withdrawal_count or found.rewards
     known = used or found.registered or found.delegate_representative
     if not (known or (await _certified.only(db, raw)).certified):

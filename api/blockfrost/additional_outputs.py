@@ -143,7 +143,7 @@ def _clause(given: object, at: str) -> Json:
         return {"clause": "after" if kind == "startsAt" else "before", "slot": _converted(part, _Slot, at)}
     if kind not in ("all", "any") and not re.fullmatch("[0-9]{1,9}", kind):
         raise _refusal(at, "is unknown: kinds are all, any, a number of parts, startsAt and expiresAt")
-    parts = [_clause(each, f"{at}[{place}]") for place, each in enumerate(_converted(part, list[Any], at))]
+    parts = [_clause(clause, f"{at}[{place}]") for place, clause in enumerate(_converted(part, list[Any], at))]
     return {"clause": kind, "from": parts} if kind in ("all", "any") else {
         "clause": "some", "atLeast": int(kind), "from": parts,
     }  # fmt: skip

@@ -53,18 +53,18 @@ async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
     """Get an address and what it holds."""
     raw = owners.parse_address(ask.question.address, ask.network)
     async with ask.snapshot() as db:
-        found, _ = await addresses.one_with_tip(db, raw, ask.network)
-        if not (found.transaction_count or found.utxo_count):
+        summary, _ = await addresses.read_with_tip(db, raw, ask.network)
+        if not (summary.transaction_count or summary.utxo_count):
             raise refusals.never_used()
         assets, more = await shown.holdings(ask, "address", raw, db, limit=MAX_ASSETS)
     if more:
         raise refusals.too_many_assets(MAX_ASSETS)
-    payment = found.payment_credential
+    payment = summary.payment_credential
     return AddressHoldings(
-        found.address,
-        [Amount(amounts.LOVELACE, str(found.lovelace)), *sorted(assets, key=lambda held: held.unit)],
-        found.stake_address,
-        "byron" if found.kind == "byron" else "shelley",
+        summary.address,
+        [Amount(amounts.LOVELACE, str(summary.lovelace)), *sorted(assets, key=lambda held: held.unit)],
+        summary.stake_address,
+        "byron" if summary.kind == "byron" else "shelley",
         payment is not None and payment.origin == "script",
     )
 
@@ -87,7 +87,7 @@ async def transactions(ask: ChainAsk[AddressRange]) -> list[TransactionPlace]:
 
 async def transaction_hashes(ask: ChainAsk[AddressRange]) -> list[str]:
     """List the hashes of the transactions of an address."""
-    return [each.tx_hash for each in await transactions(ask)]
+    return [entry.tx_hash for entry in await transactions(ask)]
 
 
 AddressT = TypeVar("AddressT", bound=AddressPage)
@@ -96,7 +96,7 @@ AddressT = TypeVar("AddressT", bound=AddressPage)
 async def _unspent(ask: ChainAsk[AddressT], asset: AssetId | None) -> list[Unspent]:
     raw = owners.parse_address(ask.question.address, ask.network)
     async with ask.snapshot() as db:
-        found = await shown.unspent(ask, "address", raw, db, ask.question, asset)
-        if not found:
+        outputs = await shown.unspent(ask, "address", raw, db, ask.question, asset)
+        if not outputs:
             await shown.refuse_unused(db, "address", raw, ask.network)
-        return found
+        return outputs

@@ -24,10 +24,10 @@ def from_value(value: Value) -> list[Amount]:
 
 def total(values: Iterable[Value]) -> list[Amount]:
     """The sum of several values."""
-    found: Counter[str] = Counter({LOVELACE: 0})
+    sums: Counter[str] = Counter({LOVELACE: 0})
     for value in values:
-        found.update(_quantities(value))
-    return shown(found)
+        sums.update(_quantities(value))
+    return shown(sums)
 
 
 def shown(quantities: Mapping[str, int]) -> list[Amount]:

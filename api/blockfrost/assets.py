@@ -108,20 +108,20 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
     """Get an asset with its metadata."""
     asset = ask.question.asset
     async with ask.snapshot() as db:
-        found = await assets.one(db, asset, ask.network)
+        native = await assets.read(db, asset, ask.network)
         datum, cip25 = await assets.described(db, asset)
-    if found is None:
+    if native is None:
         raise errors.asset_not_found()
     cip68 = None if datum is None else onchain_metadata.of_datum(datum, asset.asset_name)
     registered = (await ask.services.registry.look_up(asset.policy_id + asset.asset_name)).metadata
     return Asset(
-        asset=amounts.unit_of(found.policy_id, found.asset_name),
-        policy_id=found.policy_id,
-        asset_name=found.asset_name or None,
-        fingerprint=found.fingerprint,
-        quantity=found.total_supply,
-        initial_mint_tx_hash=found.first_mint_tx,
-        mint_or_burn_count=found.mint_count + found.burn_count,
+        asset=amounts.unit_of(native.policy_id, native.asset_name),
+        policy_id=native.policy_id,
+        asset_name=native.asset_name or None,
+        fingerprint=native.fingerprint,
+        quantity=native.total_supply,
+        initial_mint_tx_hash=native.first_mint_tx,
+        mint_or_burn_count=native.mint_count + native.burn_count,
         onchain_metadata=_plain(cip25) if cip68 is None else cip68.metadata,
         onchain_metadata_standard=None if cip68 is None else cip68.standard,
         onchain_metadata_extra=None if cip68 is None else cip68.extra,
@@ -133,7 +133,10 @@ async def holders(ask: ChainAsk[AssetPage]) -> list[Holder]:
     """List the holders of an asset by quantity."""
     asked = ask.question
     question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
-    return [Holder(each.address, each.quantity) for each in (await assets.list_asset_holders(ask.about(question))).data]
+    return [
+        Holder(holder.address, holder.quantity)
+        for holder in (await assets.list_asset_holders(ask.about(question))).data
+    ]
 
 
 async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlace]:
@@ -148,7 +151,7 @@ async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlac
 
 async def transaction_hashes(ask: ChainAsk[AssetTransactions]) -> list[str]:
     """List the hashes of the transactions with an asset in at least one output."""
-    return [each.tx_hash for each in await transactions(ask)]
+    return [entry.tx_hash for entry in await transactions(ask)]
 
 
 async def mints(ask: ChainAsk[AssetPage]) -> list[Mint]:
@@ -156,8 +159,8 @@ async def mints(ask: ChainAsk[AssetPage]) -> list[Mint]:
     asked = ask.question
     question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
     return [
-        Mint(each.tx_hash, "burned" if each.quantity.startswith("-") else "minted", each.quantity)
-        for each in (await assets.list_asset_mints(ask.about(question))).data
+        Mint(mint.tx_hash, "burned" if mint.quantity.startswith("-") else "minted", mint.quantity)
+        for mint in (await assets.list_asset_mints(ask.about(question))).data
     ]
 
 
@@ -168,7 +171,7 @@ async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
     page = await assets.list_policy_assets(ask.about(question))
     if not page.pagination.total:
         raise refusals.policy_not_found()
-    return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]
+    return [Supplied(amounts.unit_of(policy_id, supplied.asset_name), supplied.total_supply) for supplied in page.data]
 
 
 async def _between(db: Connection, asked: AssetTransactions) -> tuple[int, int]:
@@ -197,5 +200,7 @@ def _plain(cip25: Mapping[Any, Any] | None) -> Any:
         return None
 
 
-def _registered(found: Metadata) -> RegisteredMetadata:
-    return RegisteredMetadata(found.name, found.description, found.ticker, found.url, found.logo, found.decimals)
+def _registered(metadata: Metadata) -> RegisteredMetadata:
+    return RegisteredMetadata(
+        metadata.name, metadata.description, metadata.ticker, metadata.url, metadata.logo, metadata.decimals
+    )

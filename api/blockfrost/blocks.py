@@ -52,14 +52,14 @@ class Block(msgspec.Struct, frozen=True):
 async def info(ask: ChainAsk[BlockQuestion]) -> Block:
     """Get a block by hash or number, or the latest one."""
     async with ask.snapshot() as db:
-        return await _shown(db, await blocks.one(db, ask.question.block), ask.network)
+        return await _shown(db, await blocks.read(db, ask.question.block), ask.network)
 
 
 async def following(ask: ChainAsk[Neighbours]) -> list[Block]:
     """List the blocks after a block, nearest first."""
     asked = ask.question
     async with ask.snapshot() as db:
-        row = await blocks.one(db, asked.block)
+        row = await blocks.read(db, asked.block)
         first = row.block_no + 1 + asked.offset
         return await _run(db, range(first, min(first + asked.count, row.tip_block_no + 1)), ask.network)
 
@@ -68,7 +68,7 @@ async def preceding(ask: ChainAsk[Neighbours]) -> list[Block]:
     """List the blocks before a block, oldest first. Page 1 ends with the block directly before it."""
     asked = ask.question
     async with ask.snapshot() as db:
-        row = await blocks.one(db, asked.block)
+        row = await blocks.read(db, asked.block)
         beyond = row.block_no - asked.offset
         lowest = max(beyond - asked.count, row.first_block_no)
         return await _run(db, range(lowest, beyond), ask.network)
@@ -78,7 +78,7 @@ async def transactions(ask: ChainAsk[BlockTransactions]) -> list[str]:
     """List the transactions of a block."""
     asked = ask.question
     question = BlockTransactionsQuestion(block=asked.block, limit=asked.count, offset=asked.offset, order=asked.order)
-    return [each.tx_hash for each in (await blocks.list_block_transactions(ask.about(question))).data]
+    return [transaction.tx_hash for transaction in (await blocks.list_block_transactions(ask.about(question))).data]
 
 
 async def _run(db: Connection, numbers: range, network: Network) -> list[Block]:

@@ -41,8 +41,9 @@ def of_datum(datum: bytes, asset_name: bytes) -> OnChain | None:
     fields = plutus_data.fields_of(datum)
     if label not in _TEXTS or fields is None or len(fields) < 2:
         return None
-    entries, version = plutus_data.pairs_of(fields[0]), plutus_data.of_cbor(fields[1])
-    match version:
+    described, version, *extra = fields
+    entries = plutus_data.pairs_of(described)
+    match plutus_data.of_cbor(version):
         case {"int": int(number)} if entries is not None and number <= _MAX_VERSION:
             pass
         case _:
@@ -51,8 +52,8 @@ def of_datum(datum: bytes, asset_name: bytes) -> OnChain | None:
         metadata = _metadata(entries, label)
     except _NotText:
         return None
-    extra = fields[2].hex() if len(fields) > 2 else None
-    return OnChain(metadata, f"CIP68v{number}", extra) if _complies(metadata, label) else None
+    shown_extra = extra[0].hex() if extra else None
+    return OnChain(metadata, f"CIP68v{number}", shown_extra) if _complies(metadata, label) else None
 
 
 class _NotText(Exception):
@@ -78,7 +79,7 @@ def _shown(name: str, value: Any, label: int) -> Any:
         case "decimals", {"int": int(number)} if label in _WITH_DECIMALS and abs(number) <= MAX_SAFE_INTEGER:
             return number
         case "files", {"list": list(items)} if label in _WITH_FILES:
-            files = [_file(each) for each in items]
+            files = [_file(item) for item in items]
             return None if None in files else files
     return None
 
@@ -100,7 +101,7 @@ def _complies(metadata: dict[str, Any], label: int) -> bool:
         metadata.keys() >= _REQUIRED[label]
         and not (label in _WITH_DECIMALS and isinstance(metadata.get("decimals"), str))
         and isinstance(files, list)
-        and all(each.keys() >= _REQUIRED_OF_FILES for each in files)
+        and all(file.keys() >= _REQUIRED_OF_FILES for file in files)
     )
 
 

@@ -32,10 +32,11 @@ class PlaceKind(Kind[Place]):
         )
 
     def of_text(self, text: str) -> Place:
-        found = self._FORM.fullmatch(text)
-        if found is None:
+        match = self._FORM.fullmatch(text)
+        if match is None:
             raise ValueError(text)
-        return Place(int(found[1]), None if found[2] is None else int(found[2]))
+        block_no, index = match.groups()
+        return Place(int(block_no), None if index is None else int(index))
 
 
 class RangePage(Page, frozen=True, kw_only=True):

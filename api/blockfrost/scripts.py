@@ -41,28 +41,28 @@ class DatumCbor(msgspec.Struct, frozen=True):
 
 async def info(ask: ChainAsk[ScriptQuestion]) -> Script:
     """Get a script by hash."""
-    found = (await contracts.get_script(ask.about(ask.question))).data
-    size = None if found.language == "native" else found.size
-    kind = "timelock" if found.language == "native" else found.language.replace(":v", "V")
-    return Script(found.script_hash, kind, size)
+    script = (await contracts.get_script(ask.about(ask.question))).data
+    size = None if script.language == "native" else script.size
+    kind = "timelock" if script.language == "native" else script.language.replace(":v", "V")
+    return Script(script.script_hash, kind, size)
 
 
 async def as_json(ask: ChainAsk[ScriptQuestion]) -> ScriptJson:
     """Get a native script as JSON."""
-    found = (await contracts.get_script(ask.about(ask.question))).data
-    return ScriptJson(None if found.json is msgspec.UNSET else found.json)
+    script = (await contracts.get_script(ask.about(ask.question))).data
+    return ScriptJson(None if script.json is msgspec.UNSET else script.json)
 
 
 async def as_cbor(ask: ChainAsk[ScriptQuestion]) -> ScriptCbor:
     """Get a Plutus script as CBOR."""
-    found = (await contracts.get_script(ask.about(ask.question))).data
-    return ScriptCbor(None if found.language == "native" else found.cbor)
+    script = (await contracts.get_script(ask.about(ask.question))).data
+    return ScriptCbor(None if script.language == "native" else script.cbor)
 
 
 async def datum(ask: ChainAsk[DatumQuestion]) -> DatumValue:
     """Get a datum as JSON."""
-    found = (await contracts.get_datum(ask.about(ask.question))).data
-    return DatumValue(None if found.json is msgspec.UNSET else found.json)
+    stored = (await contracts.get_datum(ask.about(ask.question))).data
+    return DatumValue(None if stored.json is msgspec.UNSET else stored.json)
 
 
 async def datum_cbor(ask: ChainAsk[DatumQuestion]) -> DatumCbor:

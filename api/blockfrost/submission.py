@@ -35,10 +35,10 @@ class TransactionCbor(msgspec.Struct, frozen=True):
 class EncodedCbor(Kind[bytes]):
     """The CBOR of a transaction in hex or base64."""
 
-    def __init__(self, most_bytes: int) -> None:
-        schema: JsonSchema = {"type": "string", "maxLength": 4 * most_bytes}
+    def __init__(self, max_bytes: int) -> None:
+        schema: JsonSchema = {"type": "string", "maxLength": 4 * max_bytes}
         super().__init__("the CBOR of a transaction in hex digits or base64", schema)
-        self._cbor = Cbor(most_bytes)
+        self._cbor = Cbor(max_bytes)
 
     def of_text(self, text: str) -> bytes:
         sent = text.strip()
@@ -111,16 +111,16 @@ async def as_cbor(ask: PrimaryAsk[TransactionQuestion]) -> TransactionCbor:
 async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: Sequence[Json]) -> Json:
     as_v5 = ask.question.version == "5"
     try:
-        _, found = await submission.evaluated(ask.about(Nothing()), cbor, additional)
+        _, results = await submission.evaluated(ask.about(Nothing()), cbor, additional)
     except NodeRefused as refused:
         if as_v5:
             return {**_V5, "result": {"EvaluationFailure": _failure(refused)}, "reflection": None}
         return {**_V6, "error": {"code": refused.code, "message": refused.message, "data": refused.data}, "id": None}
     if not as_v5:
-        return {**_V6, "result": found, "id": None}
+        return {**_V6, "result": results, "id": None}
     budgets = {
-        _pointer(each["validator"]): {"memory": each["budget"]["memory"], "steps": each["budget"]["cpu"]}
-        for each in found
+        _pointer(result["validator"]): {"memory": result["budget"]["memory"], "steps": result["budget"]["cpu"]}
+        for result in results
     }
     return {**_V5, "result": {"EvaluationResult": budgets}, "reflection": None}
 
@@ -134,9 +134,9 @@ def _failure(refused: NodeRefused) -> Json:
     """The node's reason for refusing, in the format of Ogmios 5."""
     if refused.code == _SCRIPTS_FAILED and isinstance(refused.data, list):
         failures: Json = {}
-        for each in refused.data:
-            failure = {"validatorFailed": {"error": each["error"]["message"], "traces": []}}
-            failures.setdefault(_pointer(each["validator"]), []).append(failure)
+        for failed in refused.data:
+            failure = {"validatorFailed": {"error": failed["error"]["message"], "traces": []}}
+            failures.setdefault(_pointer(failed["validator"]), []).append(failure)
         return {"ScriptFailures": failures}
     return {"CannotCreateEvaluationContext": {"reason": submission.said(refused)}}
 

@@ -167,7 +167,7 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
         row = await transactions.find(db, tx_hash)
         if row is not None:
             return await ask.written(await _shown(db, row, ask.network))
-        genesis = await utxos.one(db, tx_hash, 0, ask.network)
+        genesis = await utxos.read(db, tx_hash, 0, ask.network)
     if genesis is None:
         raise errors.transaction_not_found()
     spent_by = None if genesis.spent_by is None else genesis.spent_by.tx_hash

@@ -17,7 +17,8 @@ class UnitKind(Kind[AssetId]):
         super().__init__("the policy id and the name of an asset in hex digits", schema, errors.invalid_asset)
 
     def of_text(self, text: str) -> AssetId:
-        found = _UNIT.fullmatch(text)
-        if found is None:
+        match = _UNIT.fullmatch(text)
+        if match is None:
             raise ValueError(text)
-        return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[2]))
+        policy_id, asset_name = map(bytes.fromhex, match.groups())
+        return AssetId(policy_id, asset_name)

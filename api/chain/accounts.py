@@ -177,16 +177,16 @@ async def get_account(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
     """
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        found, tip = await one_with_tip(db, raw, ask.network)
-    return LedgerAnswer(data=found, last_updated=tip.last_updated(ask.network))
+        account, tip = await read_with_tip(db, raw, ask.network)
+    return LedgerAnswer(data=account, last_updated=tip.last_updated(ask.network))
 
 
-async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Account, Tip]:
+async def read_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Account, Tip]:
     """An account, all zeros if it was never used, and the tip, in a snapshot. Raises Refusal if nothing is indexed."""
     summary, tip = await owners.summary(db, "account", raw, network)
     row = await _account.one(db, raw)
     assert row is not None, "the summary has found the network"
-    found = Account(
+    account = Account(
         address.show_stake(raw),
         show_credential(address.credential_of(raw)),
         None if row.last_event is None and row.partial else row.last_event in ("registration", "delegation"),
@@ -198,7 +198,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
         row.withdrawal_count,
         **msgspec.structs.asdict(summary),
     )
-    return found, tip
+    return account, tip
 
 
 async def list_account_addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress, PlacePaging]:
@@ -211,8 +211,8 @@ async def list_account_addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[A
     async with ask.connection() as db:
         rows = await addresses_pages[asked.order].all(db, raw, asked.limit, asked.offset, passed)
     last_updated = tip_of(rows).last_updated(ask.network)
-    found = [row.raw for row in rows[: asked.limit] if row.raw is not None]
-    data = [AccountAddress(text) for text in address.show_all(found)]
+    raws = [row.raw for row in rows[: asked.limit] if row.raw is not None]
+    data = [AccountAddress(text) for text in address.show_all(raws)]
     return ChainPage(
         data=data,
         pagination=owners.paging(asked, rows, lambda: data[-1].address),
@@ -279,10 +279,10 @@ async def list_account_withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[Acco
     async with ask.connection() as db:
         rows = await withdrawals_page.all(db, raw, asked.limit, asked.offset, newest_first)
     tip = tip_of(rows)
-    found = [_shown(row, row.tx_id, ask.network) for row in rows if row.tx_id is not None]
+    withdrawals = [_shown(row, row.tx_id, ask.network) for row in rows if row.tx_id is not None]
     total = rows[0].total
     return ChainPage(
-        data=found[::-1] if newest_first else found,
+        data=withdrawals[::-1] if newest_first else withdrawals,
         pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
         last_updated=tip.last_updated(ask.network),
     )

@@ -56,16 +56,16 @@ async def get_address(ask: ChainAsk[AddressQuestion]) -> ChainAnswer[AddressInfo
     """
     raw = owners.parse_address(ask.question.address, ask.network)
     async with ask.connection() as db:
-        found, tip = await one_with_tip(db, raw, ask.network)
-    return ChainAnswer(data=found, last_updated=tip.last_updated(ask.network))
+        info, tip = await read_with_tip(db, raw, ask.network)
+    return ChainAnswer(data=info, last_updated=tip.last_updated(ask.network))
 
 
-async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[AddressInfo, Tip]:
+async def read_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[AddressInfo, Tip]:
     """An address, all zeros if it was never used, and the tip of the same snapshot. Raises Refusal if nothing is
     indexed."""
     summary, tip = await owners.summary(db, "address", raw, network)
     parts, account = address.parts_of(raw), address.stake_of(raw)
-    found = AddressInfo(
+    info = AddressInfo(
         address.show(raw),
         parts.kind,
         None if parts.payment is None else show_credential(parts.payment),
@@ -73,7 +73,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ad
         None if account is None else address.show_stake(account),
         **msgspec.structs.asdict(summary),
     )
-    return found, tip
+    return info, tip
 
 
 async def list_address_utxos(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,8 +35,14 @@ ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}
 _FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
 Source = Literal["cip68", "cip25", "registry"]
-MetadataAndSource = tuple[Metadata | None, Source | None]
 _REGISTRY_FAILED = 'source_failed;source="registry"'
+
+
+class ShownMetadata(NamedTuple):
+    """The metadata of an asset and where it is from; None twice if there is none."""
+
+    value: Metadata | None
+    source: Source | None
 
 
 class AssetId(msgspec.Struct, frozen=True):
@@ -44,6 +50,15 @@ class AssetId(msgspec.Struct, frozen=True):
 
     policy_id: bytes
     asset_name: bytes
+
+
+def parse_id(text: str) -> AssetId | None:
+    """An asset as `<policy_id>.<asset_name>` in hex; None if the text has another form."""
+    match = re.fullmatch(ASSET_PATTERN, text)
+    if match is None:
+        return None
+    policy_id, _, asset_name, _ = match.groups()
+    return AssetId(bytes.fromhex(policy_id), bytes.fromhex(asset_name))
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
@@ -63,9 +78,9 @@ class AssetKind(Kind[AssetId | Fingerprint]):
         super().__init__("an asset", schema, errors.invalid_asset)
 
     def of_text(self, text: str) -> AssetId | Fingerprint:
-        found = re.fullmatch(ASSET_PATTERN, text)
-        if found is not None:
-            return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
+        asset = parse_id(text)
+        if asset is not None:
+            return asset
         if re.fullmatch(rf"[0-9a-fA-F]{{{_POLICY_DIGITS}}}", text):
             raise errors.asset_without_dot()
         if not is_like_fingerprint(text):
@@ -314,7 +329,7 @@ async def get_asset(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
     return Answer(data=_asset_in(row, asked, await _describe(ask, asked, row), ask.network))
 
 
-async def one(db: Connection, asset: AssetId, network: Network) -> Asset | None:
+async def read(db: Connection, asset: AssetId, network: Network) -> Asset | None:
     """An asset with its metadata on the chain, in a snapshot; None if it does not exist."""
     row = await _asset.one(db, asset.policy_id, asset.asset_name, metadata.reference_name(asset.asset_name))
     if row is None or row.supply is None:
@@ -335,7 +350,7 @@ async def described(db: Connection, asset: AssetId) -> tuple[bytes | None, Mappi
     return row.datum, cip25
 
 
-def _asset_in(row: _AssetRow, asset: AssetId, described: MetadataAndSource, network: Network) -> Asset:
+def _asset_in(row: _AssetRow, asset: AssetId, shown: ShownMetadata, network: Network) -> Asset:
     assert row.supply is not None, "the asset exists"
     first_slot = None if row.first_mint_tx_id is None else slot_of(row.first_mint_tx_id)
     return Asset(
@@ -349,8 +364,8 @@ def _asset_in(row: _AssetRow, asset: AssetId, described: MetadataAndSource, netw
         first_mint_tx=None if row.first_mint_hash is None else row.first_mint_hash.hex(),
         first_mint_slot=first_slot,
         first_mint_time=None if first_slot is None else network.slot_time(first_slot),
-        metadata=described[0],
-        metadata_source=described[1],
+        metadata=shown.value,
+        metadata_source=shown.source,
     )
 
 
@@ -459,10 +474,10 @@ async def asset_of(ask: ChainAsk[QuestionT], named: AssetId | Fingerprint) -> As
     if isinstance(named, AssetId):
         return named
     async with ask.connection() as db:
-        found = await find(db, named)
-    if found is None:
+        asset = await find(db, named)
+    if asset is None:
         raise errors.asset_not_found()
-    return found
+    return asset
 
 
 async def find(db: Connection, named: AssetId | Fingerprint) -> AssetId | None:
@@ -478,29 +493,29 @@ async def find(db: Connection, named: AssetId | Fingerprint) -> AssetId | None:
     return None
 
 
-async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow) -> MetadataAndSource:
+async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow) -> ShownMetadata:
     """The metadata of an asset from the source that the question names, and that source."""
     wanted = ask.question.metadata_source
-    described = _on_chain(asked, row, wanted)
-    if described[0] is not None or wanted not in ("auto", "registry"):
-        return described
+    on_chain = _on_chain(asked, row, wanted)
+    if on_chain.value is not None or wanted not in ("auto", "registry"):
+        return on_chain
     result = await ask.services.registry.look_up(asked.policy_id + asked.asset_name)
     ask.notes.metadata_warning = _REGISTRY_FAILED if result.failed else None
-    return result.metadata, None if result.metadata is None else "registry"
+    return ShownMetadata(result.metadata, None if result.metadata is None else "registry")
 
 
-def _on_chain(asset: AssetId, row: _AssetRow, wanted: str) -> MetadataAndSource:
+def _on_chain(asset: AssetId, row: _AssetRow, wanted: str) -> ShownMetadata:
     """The metadata of an asset that the chain has, and its source."""
-    found: Metadata | None = None
+    value: Metadata | None = None
     if wanted in ("auto", "cip68") and row.datum is not None:
-        found = metadata.of_datum(row.datum, asset.policy_id, asset.asset_name)
-        if found is not None:
-            return found, "cip68"
+        value = metadata.of_datum(row.datum, asset.policy_id, asset.asset_name)
+        if value is not None:
+            return ShownMetadata(value, "cip68")
     if wanted in ("auto", "cip25") and row.named_extra is not None:
-        found = metadata.of_transaction(packed.unpack_extra(row.named_extra), asset.policy_id, asset.asset_name)
-        if found is not None:
-            return found, "cip25"
-    return None, None
+        value = metadata.of_transaction(packed.unpack_extra(row.named_extra), asset.policy_id, asset.asset_name)
+        if value is not None:
+            return ShownMetadata(value, "cip25")
+    return ShownMetadata(None, None)
 
 
 HolderT = TypeVar("HolderT", Holder, AccountHolder)
@@ -515,9 +530,9 @@ def _holder_page(
     tip = tip_of(rows)
     if not rows[0].known:
         raise errors.asset_not_found()
-    found = [HolderEntry(row.raw, row.quantity) for row in rows[: asked.limit] if row.raw is not None]
+    entries = [HolderEntry(row.raw, row.quantity) for row in rows[: asked.limit] if row.raw is not None]
     return ChainPage(
-        data=show(found, ask.network),
+        data=show(entries, ask.network),
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
         last_updated=tip.last_updated(ask.network),
     )
@@ -538,8 +553,8 @@ async def _movements(ask: ChainAsk[AssetListQuestion], query: sql.Query[_Movemen
 
 def _in_order(rows: list[_MovementRow], asked: AssetListQuestion) -> list[_MovementRow]:
     """The transactions of a page, in the order requested."""
-    found = [row for row in rows if row.tx_hash is not None]
-    return found[::-1] if asked.order == "desc" else found
+    movements = [row for row in rows if row.tx_hash is not None]
+    return movements[::-1] if asked.order == "desc" else movements
 
 
 def _hash(row: _MovementRow) -> str:
@@ -549,17 +564,17 @@ def _hash(row: _MovementRow) -> str:
 
 def show_holders(held: Sequence[HolderEntry], network: Network) -> list[Holder]:
     """Holding addresses, each with its stake address."""
-    shown = _show_addresses([each.raw for each in held], network)
-    return [Holder(*texts, each.quantity) for texts, each in zip(shown, held, strict=True)]
+    shown = _show_addresses([entry.raw for entry in held], network)
+    return [Holder(*texts, entry.quantity) for texts, entry in zip(shown, held, strict=True)]
 
 
 def show_account_holders(held: Sequence[HolderEntry], network: Network) -> list[AccountHolder]:
     """Holding accounts, and holding addresses without an account."""
-    accounts = [each.raw for each in held if address.is_reward_account(each.raw)]
-    apart = [each.raw for each in held if not address.is_reward_account(each.raw)]
+    accounts = [entry.raw for entry in held if address.is_reward_account(entry.raw)]
+    apart = [entry.raw for entry in held if not address.is_reward_account(entry.raw)]
     stakes = dict(zip(accounts, address.show_stakes(accounts, network), strict=True))
     addresses = dict(zip(apart, address.show_all(apart), strict=True))
-    return [AccountHolder(stakes.get(each.raw), addresses.get(each.raw), each.quantity) for each in held]
+    return [AccountHolder(stakes.get(entry.raw), addresses.get(entry.raw), entry.quantity) for entry in held]
 
 
 def _show_addresses(raws: Sequence[bytes], network: Network) -> list[tuple[str, str | None]]:

@@ -123,7 +123,7 @@ _transactions = _sql.query("transactions", _TransactionRow)
 async def get_block(ask: ChainAsk[BlockQuestion]) -> ChainAnswer[Block]:
     """Get a block by hash or number, or the latest one."""
     async with ask.snapshot() as db:
-        row = await one(db, ask.question.block)
+        row = await read(db, ask.question.block)
         _settle(ask, row)
         block = await show(db, row, ask.network)
     return ChainAnswer(data=block, last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network))
@@ -133,20 +133,20 @@ async def list_block_transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> C
     """List the transactions of a block."""
     asked = ask.question
     async with ask.snapshot() as db:
-        row = await one(db, ask.question.block)
+        row = await read(db, ask.question.block)
         _settle(ask, row)
         places = range(row.tx_count)[:: 1 if asked.order == "asc" else -1][asked.offset : asked.offset + asked.limit]
         lowest, highest = (min(places), max(places)) if places else (1, 0)
         page = await _transactions.all(db, tx_id_of(row.slot_no, lowest), tx_id_of(row.slot_no, highest))
-    found = {lowest + at: tx for at, tx in enumerate(page)}
+    by_index = {lowest + at: tx for at, tx in enumerate(page)}
     return ChainPage(
-        data=[BlockTransaction(found[at].hash.hex(), at, found[at].fee, found[at].size) for at in places],
+        data=[BlockTransaction(by_index[at].hash.hex(), at, by_index[at].fee, by_index[at].size) for at in places],
         pagination=Paging(asked.limit, asked.offset, row.tx_count, asked.offset + len(places) < row.tx_count),
         last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
     )
 
 
-async def one(db: Connection, block: bytes | int | None) -> BlockRow:
+async def read(db: Connection, block: bytes | int | None) -> BlockRow:
     """A block by its hash or number, or the latest one, in a snapshot. Raises Refusal 404 and 503."""
     row = await look_up(db, block)
     if row.block_hash is None:
@@ -155,7 +155,7 @@ async def one(db: Connection, block: bytes | int | None) -> BlockRow:
 
 
 async def look_up(db: Connection, block: bytes | int | None) -> BlockRow:
-    """Like `one`, but for an unknown block the row has only the tip. Raises Refusal 503."""
+    """Like `read`, but for an unknown block the row has only the tip. Raises Refusal 503."""
     row = await (_by_hash if isinstance(block, bytes) else _by_number).one(db, block)
     if row is None:
         raise errors.network_not_available()

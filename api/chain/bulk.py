@@ -26,7 +26,7 @@ MAX_IDS = 100
 Id = TypeVar("Id")
 Found = TypeVar("Found")
 
-_REFERENCE = re.compile(r"([0-9a-fA-F]{64})#([0-9]{1,5})")
+_REFERENCE = re.compile(r"(?P<tx_hash>[0-9a-fA-F]{64})#(?P<index>[0-9]{1,5})")
 
 
 class Ids(Body, frozen=True, kw_only=True):
@@ -38,24 +38,26 @@ class Ids(Body, frozen=True, kw_only=True):
 async def get_addresses(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
     """Get up to 100 addresses."""
 
-    async def one(db: Connection, raw: bytes, network: Network) -> AddressInfo:
-        return (await addresses.one_with_tip(db, raw, network))[0]
+    async def read(db: Connection, raw: bytes, network: Network) -> AddressInfo:
+        info, _ = await addresses.read_with_tip(db, raw, network)
+        return info
 
-    return await _each(ask, partial(owners.parse_address, network=ask.network), one)
+    return await _bulk(ask, partial(owners.parse_address, network=ask.network), read)
 
 
 async def get_accounts(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Account]:
     """Get up to 100 stake accounts."""
 
-    async def one(db: Connection, raw: bytes, network: Network) -> Account:
-        return (await accounts.one_with_tip(db, raw, network))[0]
+    async def read(db: Connection, raw: bytes, network: Network) -> Account:
+        account, _ = await accounts.read_with_tip(db, raw, network)
+        return account
 
-    return await _each(ask, partial(owners.parse_stake, network=ask.network), one)
+    return await _bulk(ask, partial(owners.parse_stake, network=ask.network), read)
 
 
 async def get_transactions(ask: ChainPost[Nothing, Ids]) -> ChainBulk[FullTransaction]:
     """Get up to 100 transactions by their hashes."""
-    return await _each(ask, _parser(Hex(32, message=errors.invalid_transaction_hash)), transactions.one)
+    return await _bulk(ask, _parser(Hex(32, message=errors.invalid_transaction_hash)), transactions.read)
 
 
 async def get_assets(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
@@ -64,11 +66,11 @@ async def get_assets(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
     Their metadata is read from the chain (CIP-68 and CIP-25), not from the registry.
     """
 
-    async def one(db: Connection, named: AssetId | Fingerprint, network: Network) -> Asset | None:
+    async def read(db: Connection, named: AssetId | Fingerprint, network: Network) -> Asset | None:
         asset = await assets.find(db, named)
-        return None if asset is None else await assets.one(db, asset, network)
+        return None if asset is None else await assets.read(db, asset, network)
 
-    return await _each(ask, _parser(AssetKind()), one)
+    return await _bulk(ask, _parser(AssetKind()), read)
 
 
 async def get_utxos(ask: ChainPost[Nothing, Ids]) -> ChainBulk[MadeOutput]:
@@ -77,27 +79,27 @@ async def get_utxos(ask: ChainPost[Nothing, Ids]) -> ChainBulk[MadeOutput]:
     An id is the hash of the transaction, `#` and the index of the output there.
     """
 
-    async def one(db: Connection, reference: tuple[bytes, int], network: Network) -> MadeOutput | None:
-        return await utxos.one(db, *reference, network)
+    async def read(db: Connection, reference: tuple[bytes, int], network: Network) -> MadeOutput | None:
+        return await utxos.read(db, *reference, network)
 
-    return await _each(ask, _reference, one)
+    return await _bulk(ask, _reference, read)
 
 
-async def _each(
+async def _bulk(
     ask: ChainPost[Nothing, Ids],
     parse: Callable[[str], Id],
-    one: Callable[[Connection, Id, Network], Awaitable[Found | None]],
+    read: Callable[[Connection, Id, Network], Awaitable[Found | None]],
 ) -> ChainBulk[Found]:
     """The object of each id, read one after the other in one snapshot. All ids are parsed first."""
     wanted = _parsed(ask.body.ids, parse)
     async with ask.snapshot() as db:
 
-        async def each() -> AsyncIterator[Found | None]:
+        async def objects() -> AsyncIterator[Found | None]:
             for parsed in wanted:
-                yield await one(db, parsed, ask.network)
+                yield await read(db, parsed, ask.network)
 
         last_updated = (await tip.read(db)).last_updated(ask.network)
-        return await ask.written(ChainBulk(data=in_parts(each(), "ids"), last_updated=last_updated))
+        return await ask.written(ChainBulk(data=in_parts(objects(), "ids"), last_updated=last_updated))
 
 
 def _parsed(ids: Sequence[str], parse: Callable[[str], Id]) -> list[Id]:
@@ -127,7 +129,7 @@ def _parser(kind: Kind[Id]) -> Callable[[str], Id]:
 
 
 def _reference(text: str) -> tuple[bytes, int]:
-    found = _REFERENCE.fullmatch(text)
-    if found is None or int(found[2]) > MAX_INDEX:
+    match = _REFERENCE.fullmatch(text)
+    if match is None or int(match["index"]) > MAX_INDEX:
         raise errors.invalid_output_reference()
-    return bytes.fromhex(found[1]), int(found[2])
+    return bytes.fromhex(match["tx_hash"]), int(match["index"])

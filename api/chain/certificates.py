@@ -107,7 +107,7 @@ def show(certificate: packed.Certificate, network: Network) -> Certificate:
         deposit=_set(certificate.deposit),
         committee_member=_credential(certificate.cold),
         committee_delegate=_credential(certificate.hot),
-        genesis_delegation=UNSET if genesis is None else GenesisDelegation(*(part.hex() for part in genesis)),
+        genesis_delegation=UNSET if genesis is None else _genesis_delegation(*genesis),
         anchor=UNSET if anchor is None else Anchor(anchor.url, anchor.content_hash.hex()),
     )
 
@@ -117,7 +117,8 @@ def show_representative(representative: bytes) -> Representative:
     fixed = packed.FIXED_REPRESENTATIVES.get(representative[0])
     if fixed is not None:
         return Representative(fixed)
-    return Representative("registered", representative[1:].hex(), packed.CREDENTIAL_ORIGINS[representative[0]])
+    origin, digest = _origin_and_hash(representative)
+    return Representative("registered", digest.hex(), origin)
 
 
 def _set(number: int | None) -> int | UnsetType:
@@ -125,14 +126,24 @@ def _set(number: int | None) -> int | UnsetType:
 
 
 def _stake_address(credential: bytes, network: Network) -> str:
-    origin = packed.CREDENTIAL_ORIGINS[credential[0]]
-    return address.show_stake(address.reward_account(credential[1:], origin, network))
+    origin, digest = _origin_and_hash(credential)
+    return address.show_stake(address.reward_account(digest, origin, network))
 
 
 def _credential(credential: bytes | None) -> LedgerCredential | UnsetType:
     if credential is None:
         return UNSET
-    return LedgerCredential(credential[1:].hex(), packed.CREDENTIAL_ORIGINS[credential[0]])
+    origin, digest = _origin_and_hash(credential)
+    return LedgerCredential(digest.hex(), origin)
+
+
+def _origin_and_hash(credential: bytes) -> tuple[Origin, bytes]:
+    """Take a credential apart: a byte for its origin, then the hash."""
+    return packed.CREDENTIAL_ORIGINS[credential[0]], credential[1:]
+
+
+def _genesis_delegation(key_hash: bytes, delegate_key_hash: bytes, vrf_key_hash: bytes) -> GenesisDelegation:
+    return GenesisDelegation(key_hash.hex(), delegate_key_hash.hex(), vrf_key_hash.hex())
 
 
 def _pool(pool: packed.PoolParameters) -> PoolRegistration:
@@ -144,7 +155,7 @@ def _pool(pool: packed.PoolParameters) -> PoolRegistration:
         reward_account=None if pool.reward_account is None else address.show_stake(pool.reward_account),
         owners=[address.show_stake(owner) for owner in pool.owners],
         relays=[
-            PoolRelay(*(UNSET if part is None else part for part in msgspec.structs.astuple(relay)))
+            PoolRelay(**{name: part for name, part in msgspec.structs.asdict(relay).items() if part is not None})
             for relay in pool.relays
         ],
         metadata_url=pool.metadata_url,

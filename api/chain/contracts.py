@@ -144,17 +144,17 @@ async def get_datum(ask: ChainAsk[DatumQuestion]) -> ChainAnswer[Datum]:
 async def carried(db: Connection, outputs: Sequence[tuple[bytes | None, int]]) -> list[Carried]:
     """What outputs carry, each given by `tx.attached` and its index. One statement reads all datums."""
     attached = [packed.unpack_attached(column).get(index) for column, index in outputs]
-    inline = {each.datum_hash for each in attached if each is not None and each.inline}
+    inline = {parts.datum_hash for parts in attached if parts is not None and parts.inline}
     bodies = {row.hash: row.body.hex() for row in await _bodies.all(db, list(inline))} if inline else {}
     return [
         Carried()
-        if each is None
+        if parts is None
         else Carried(
-            data_hash=_hex(each.datum_hash),
-            inline_datum=bodies[each.datum_hash] if each.inline and each.datum_hash is not None else None,
-            reference_script_hash=_hex(each.script_hash),
+            data_hash=_hex(parts.datum_hash),
+            inline_datum=bodies[parts.datum_hash] if parts.inline and parts.datum_hash is not None else None,
+            reference_script_hash=_hex(parts.script_hash),
         )
-        for each in attached
+        for parts in attached
     ]
 
 

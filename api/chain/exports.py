@@ -99,7 +99,7 @@ async def _csv(
             headers = await _headers(ask, held, db)
             key = (held.policy_id, held.asset_name) if isinstance(held, AssetId) else (held,)
             async for rows in query.parts(db, *key, rows=_ROWS_AT_ONCE):
-                file.write(_lines([msgspec.structs.astuple(each) for each in show(rows, ask.network)]))
+                file.write(_lines([msgspec.structs.astuple(holder) for holder in show(rows, ask.network)]))
         file.seek(0)
         return web.Response(body=SentFile(file, stack.pop_all()), headers=headers)
 
@@ -109,7 +109,7 @@ async def _headers(
 ) -> dict[str, str]:
     """The headers of a file, in its snapshot. Raises Refusal for an unknown asset."""
     last = await tip.read(db)
-    if isinstance(held, AssetId) and await assets.one(db, held, ask.network) is None:
+    if isinstance(held, AssetId) and await assets.read(db, held, ask.network) is None:
         raise errors.asset_not_found()
     name = f'attachment; filename="holders-{last.slot_no}.csv"'
     return {"Content-Type": "text/csv;charset=utf-8", "Content-Disposition": name}

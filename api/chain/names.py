@@ -39,23 +39,23 @@ class Renumbered(Exception):
 
 
 class _Recent(Generic[Key, Value]):
-    """A cache of at most `most` entries: when half of them are new, the other half is dropped."""
+    """A cache of at most `max_entries`: when half of them are new, the other half is dropped."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
         self._new: dict[Key, Value] = {}
         self._old: dict[Key, Value] = {}
 
     def get(self, key: Key) -> Value | None:
-        found = self._new.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.add(key, found)
-        return found
+        name = self._new.get(key)
+        if name is None:
+            name = self._old.get(key)
+            if name is not None:
+                self.add(key, name)
+        return name
 
     def add(self, key: Key, value: Value) -> None:
-        if len(self._new) >= self._most // 2:
+        if len(self._new) >= self._max_entries // 2:
             self._old, self._new = self._new, {}
         self._new[key] = value
 

@@ -14,7 +14,7 @@ from api import errors
 from api.answers import ChainPage, Digits, Instant, PlacePaging, Quantity
 from api.ask import ChainAsk
 from api.chain import names
-from api.chain.assets import ASSET_PATTERN, AssetId, text_of
+from api.chain.assets import ASSET_PATTERN, AssetId, parse_id, text_of
 from api.chain.tip import ListRow, Tip
 from api.chain.tip import of_rows as tip_of
 from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
@@ -83,10 +83,13 @@ class PlaceKind(Kind[Place]):
         super().__init__(_CURSOR, schema)
 
     def of_text(self, text: str) -> Place:
-        found = self._FORM.fullmatch(text)
-        if found is None or abs(int(found[1])) > _MAX_TX_ID:
+        match = self._FORM.fullmatch(text)
+        if match is None:
             raise ValueError(text)
-        return Place(int(found[1]), int(found[2]))
+        tx_id, number = map(int, match.groups())
+        if abs(tx_id) > _MAX_TX_ID:
+            raise ValueError(text)
+        return Place(tx_id, number)
 
 
 class AssetPlace(Kind[AssetId]):
@@ -96,10 +99,10 @@ class AssetPlace(Kind[AssetId]):
         super().__init__(_CURSOR, {"type": "string", "pattern": f"^{ASSET_PATTERN}$"})
 
     def of_text(self, text: str) -> AssetId:
-        found = re.fullmatch(ASSET_PATTERN, text)
-        if found is None:
+        asset = parse_id(text)
+        if asset is None:
             raise ValueError(text)
-        return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
+        return asset
 
 
 class HoldingList(OwnerList, frozen=True, kw_only=True):
@@ -201,7 +204,7 @@ async def summary(db: Connection, owner: OwnerKind, raw: bytes, network: Network
     row = await _summaries[owner].one(db, raw)
     if row is None:
         raise errors.network_not_available()
-    found = OwnerSummary(
+    totals = OwnerSummary(
         lovelace=row.lovelace,
         utxo_count=row.utxo_count,
         asset_count=row.asset_count,
@@ -209,7 +212,7 @@ async def summary(db: Connection, owner: OwnerKind, raw: bytes, network: Network
         first_transaction=position(row.first_tx_id, row.first_hash, network),
         last_transaction=position(row.last_tx_id, row.last_hash, network),
     )
-    return found, Tip(row.tip_slot_no, row.tip_hash)
+    return totals, Tip(row.tip_slot_no, row.tip_hash)
 
 
 def position(tx_id: int | None, tx_hash: bytes | None, network: Network) -> Position | None:
@@ -255,9 +258,9 @@ async def holdings(ask: ChainAsk[ListT], owner: OwnerKind, raw: bytes) -> ChainP
             tip = tip_of(rows)
             if not rows[0].placed:
                 raise wrong_cursor()
-            found = {row.asset_no: row.quantity for row in rows[: asked.limit] if row.asset_no is not None}
-            shown = await names.resolve(db, rows[0].numbering, (), found)
-            data = [_holding(shown.assets[asset_no], quantity) for asset_no, quantity in found.items()]
+            quantities = {row.asset_no: row.quantity for row in rows[: asked.limit] if row.asset_no is not None}
+            shown = await names.resolve(db, rows[0].numbering, (), quantities)
+            data = [_holding(shown.assets[asset_no], quantity) for asset_no, quantity in quantities.items()]
             return ChainPage(
                 data=data,
                 pagination=paging(asked, rows, lambda: f"{data[-1].policy_id}.{data[-1].asset_name}"),

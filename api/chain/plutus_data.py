@@ -104,12 +104,12 @@ class _Reader:
 
     def _spans(self, length: int | None) -> list[bytes]:
         """The CBOR of each of the next items."""
-        found: list[bytes] = []
-        while not self._ends() if length is None else len(found) < length:
+        spans: list[bytes] = []
+        while not self._ends() if length is None else len(spans) < length:
             start = self.at
             self.value(MAX_LEVELS)
-            found.append(self._data[start : self.at])
-        return found
+            spans.append(self._data[start : self.at])
+        return spans
 
     def value(self, levels: int) -> Any:
         if not levels:
@@ -177,18 +177,18 @@ class _Reader:
     def _items(self, length: int | None, levels: int) -> list[Any]:
         if length is not None:
             return [self.value(levels) for _ in range(length)]
-        found = []
+        items = []
         while not self._ends():
-            found.append(self.value(levels))
-        return found
+            items.append(self.value(levels))
+        return items
 
     def _pairs(self, length: int | None, levels: int) -> list[Any]:
         if length is not None:
             return [{"k": self.value(levels), "v": self.value(levels)} for _ in range(length)]
-        found = []
+        pairs = []
         while not self._ends():
-            found.append({"k": self.value(levels), "v": self.value(levels)})
-        return found
+            pairs.append({"k": self.value(levels), "v": self.value(levels)})
+        return pairs
 
     def _ends(self) -> bool:
         """Whether a list, map or byte string of indefinite length ends here."""

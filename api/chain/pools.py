@@ -178,14 +178,14 @@ async def list_pool_delegators(ask: ChainAsk[DelegatorsQuestion]) -> ObjectPage[
     if rows[0].pool_no is None:
         raise errors.pool_not_found()
     accounts = [row.account for row in rows if row.account is not None]
-    found = [
+    delegators = [
         Delegator(shown, str(row.amount), row.active_epoch_no)
         for shown, row in zip(address.show_stakes(accounts, ask.network), rows, strict=False)
     ]
     total = rows[0].total
     return ObjectPage(
-        data=Delegators(show_pool_id(asked.pool), found),
-        pagination=Paging(asked.limit, asked.offset, total, asked.offset + len(found) < total),
+        data=Delegators(show_pool_id(asked.pool), delegators),
+        pagination=Paging(asked.limit, asked.offset, total, asked.offset + len(delegators) < total),
     )
 
 

@@ -63,8 +63,8 @@ SUBMISSION: Refusals = (*CBOR_REFUSALS, errors.transaction_not_signed, *RESUBMIS
 class Cbor(Kind[bytes]):
     """Bytes as hex digits, in upper or lower case."""
 
-    def __init__(self, most_bytes: int) -> None:
-        schema: JsonSchema = {"type": "string", "pattern": "^([0-9a-fA-F]{2})+$", "maxLength": 2 * most_bytes}
+    def __init__(self, max_bytes: int) -> None:
+        schema: JsonSchema = {"type": "string", "pattern": "^([0-9a-fA-F]{2})+$", "maxLength": 2 * max_bytes}
         super().__init__("the CBOR of a transaction in hex digits", schema)
 
     def of_text(self, text: str) -> bytes:
@@ -135,10 +135,10 @@ async def evaluate_transaction(ask: ChainPost[Nothing, TransactionBody]) -> Answ
     The transaction need not be signed. Its inputs must be unspent.
     """
     try:
-        read, found = await evaluated(ask, ask.body.cbor)
+        read, results = await evaluated(ask, ask.body.cbor)
     except NodeRefused as refused:
         raise errors.evaluation_failed(said(refused)) from refused
-    budgets = [Budget(**each["validator"], **each["budget"]) for each in found]
+    budgets = [Budget(**result["validator"], **result["budget"]) for result in results]
     return Answer(data=Evaluation(read.tx_hash.hex(), budgets))
 
 

@@ -44,7 +44,7 @@ _tip = _sql.query("tip", Tip)
 
 async def read(db: sql.Connection) -> Tip:
     """The tip in the connection's snapshot. Raises Refusal 503 if the network is not served yet."""
-    found = await _tip.one(db)
-    if found is None:
+    row = await _tip.one(db)
+    if row is None:
         raise errors.network_not_available()
-    return found
+    return row

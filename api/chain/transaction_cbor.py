@@ -4,6 +4,7 @@ It checks the shape and the network, and reads the id, the size and the validity
 """
 
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -65,14 +66,14 @@ def read(sent: bytes, network: Network) -> ParsedTransaction:
     if len(sent) > MAX_SENT_BYTES:
         raise errors.transaction_too_large(MAX_BYTES)
     try:
-        found = contents(sent)
+        parsed = contents(sent)
     except Malformed as cause:
         raise errors.invalid_transaction(str(cause)) from cause
-    if found.size_bytes > MAX_BYTES:
+    if parsed.size_bytes > MAX_BYTES:
         raise errors.transaction_too_large(MAX_BYTES)
-    if found.networks - {_MAIN if network.is_mainnet else _TEST}:
+    if parsed.networks - {_MAIN if network.is_mainnet else _TEST}:
         raise errors.foreign_transaction()
-    return ParsedTransaction(found.tx_hash, min(found.ends, default=None), found.signed)
+    return ParsedTransaction(parsed.tx_hash, min(parsed.ends, default=None), parsed.signed)
 
 
 def contents(sent: bytes) -> Contents:
@@ -82,67 +83,71 @@ def contents(sent: bytes) -> Contents:
     cardano-ledger). Raises Malformed for any other shape.
     """
     reader = Reader(sent)
-    starts: list[int] = []
-    parts: list[bytes] = []
-    for _ in reader.elements("a transaction"):
-        starts.append(reader.at)
-        parts.append(reader.skip())
+    parts = [_Part(reader.at, reader.skip()) for _ in reader.elements("a transaction")]
     reader.end()
-    if len(parts) == 4 and parts[2] in _FLAGS:
-        del starts[2], parts[2]
-    if len(parts) != 3 or parts[2] in _FLAGS:
-        raise Malformed(_SHAPE)
-    body, *_ = parts
-    found = Contents(blake2b(body, digest_size=32).digest(), 1 + sum(map(len, parts)))
-    _read_body(Reader(sent, starts[0]), found, is_whole=True)
-    _read_witnesses(Reader(sent, starts[1]), found)
-    return found
+    match parts:
+        case [body, witnesses, flag, auxiliary] if flag.encoded in _FLAGS and auxiliary.encoded not in _FLAGS:
+            pass
+        case [body, witnesses, auxiliary] if auxiliary.encoded not in _FLAGS:
+            pass
+        case _:
+            raise Malformed(_SHAPE)
+    size_bytes = 1 + sum(len(part.encoded) for part in (body, witnesses, auxiliary))
+    parsed = Contents(blake2b(body.encoded, digest_size=32).digest(), size_bytes)
+    _read_body(Reader(sent, body.start), parsed, is_whole=True)
+    _read_witnesses(Reader(sent, witnesses.start), parsed)
+    return parsed
 
 
-def _read_body(reader: Reader, found: Contents, *, is_whole: bool) -> None:
+class _Part(NamedTuple):
+    start: int
+    encoded: bytes
+
+
+def _read_body(reader: Reader, parsed: Contents, *, is_whole: bool) -> None:
     """Read a body, or that of a sub-transaction, which has no further ones (Dijkstra)."""
     has_outputs = False
     for key in reader.keys("the body"):
         if key == _OUTPUTS:
             has_outputs = True
             for number in reader.elements("field 1 (outputs)"):
-                _read_output(reader, found, f"output {number}")
+                _read_output(reader, parsed, f"output {number}")
         elif key == _COLLATERAL_RETURN:
-            _read_output(reader, found, "field 16 (collateral return)")
+            _read_output(reader, parsed, "field 16 (collateral return)")
         elif key in _BY_ACCOUNT:
             for _ in reader.pairs(_BY_ACCOUNT[key]):
-                _read_address(reader, found, f"an account of {_BY_ACCOUNT[key]}")
+                _read_address(reader, parsed, f"an account of {_BY_ACCOUNT[key]}")
                 reader.skip()
         elif key == _INVALID_HEREAFTER:
-            found.ends.append(reader.unsigned("field 3 (end of the validity interval)"))
+            parsed.ends.append(reader.unsigned("field 3 (end of the validity interval)"))
         elif key == _NETWORK:
-            found.networks.add(reader.unsigned("field 15 (network id)"))
+            parsed.networks.add(reader.unsigned("field 15 (network id)"))
         elif key == _REFERENCES:
-            found.signed |= _has_any(reader)
+            parsed.signed |= _has_any(reader)
         elif key == _SUB_TRANSACTIONS and is_whole:
             reader.untag()
             for number in reader.elements("field 23 (sub-transactions)"):
-                _read_sub_transaction(reader, found, f"sub-transaction {number}")
+                _read_sub_transaction(reader, parsed, f"sub-transaction {number}")
         else:
             reader.skip()
     if not has_outputs:
         raise Malformed("the body must have field 1 (outputs)")
 
 
-def _read_sub_transaction(reader: Reader, found: Contents, name: str) -> None:
+def _read_sub_transaction(reader: Reader, parsed: Contents, name: str) -> None:
     for place in reader.elements(name):
         if place == 0:
-            _read_body(reader, found, is_whole=False)
+            _read_body(reader, parsed, is_whole=False)
         elif place == 1:
-            _read_witnesses(reader, found)
+            _read_witnesses(reader, parsed)
         else:
             reader.skip()
 
 
-def _read_witnesses(reader: Reader, found: Contents) -> None:
+def _read_witnesses(reader: Reader, parsed: Contents) -> None:
     for key in reader.keys("the witness set"):
         if key in _AUTHORISING:
-            found.signed |= _has_any(reader)
+            parsed.signed |= _has_any(reader)
         else:
             reader.skip()
 
@@ -153,19 +158,19 @@ def _has_any(reader: Reader) -> bool:
     return reader.skip() not in (b"\x80", b"\x9f\xff")
 
 
-def _read_output(reader: Reader, found: Contents, name: str) -> None:
+def _read_output(reader: Reader, parsed: Contents, name: str) -> None:
     """Read an output, which is an array or, since Babbage, a map. The address is number 0 of both."""
     for number in reader.keys(name) if reader.next_major() == MAP else reader.elements(name):
         if number == 0:
-            _read_address(reader, found, f"the address of {name}")
+            _read_address(reader, parsed, f"the address of {name}")
         else:
             reader.skip()
 
 
-def _read_address(reader: Reader, found: Contents, name: str) -> None:
+def _read_address(reader: Reader, parsed: Contents, name: str) -> None:
     """Read the network of an address or of an account."""
     raw = reader.byte_string(name)
     try:
-        found.networks.add(_MAIN if address.on_mainnet(raw) else _TEST)
+        parsed.networks.add(_MAIN if address.on_mainnet(raw) else _TEST)
     except ValueError as cause:
         raise Malformed(f"{name} must be an address") from cause

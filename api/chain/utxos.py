@@ -123,13 +123,13 @@ async def get_utxo(ask: ChainAsk[OutputQuestion]) -> ChainAnswer[MadeOutput]:
     asked = ask.question
     async with ask.snapshot() as db:
         last_updated = (await tip.read(db)).last_updated(ask.network)
-        found = await one(db, asked.tx_hash, asked.index, ask.network)
-    if found is None:
+        output = await read(db, asked.tx_hash, asked.index, ask.network)
+    if output is None:
         raise errors.output_not_found()
-    return ChainAnswer(data=found, last_updated=last_updated)
+    return ChainAnswer(data=output, last_updated=last_updated)
 
 
-async def one(db: Connection, tx_hash: bytes, index: int, network: Network) -> MadeOutput | None:
+async def read(db: Connection, tx_hash: bytes, index: int, network: Network) -> MadeOutput | None:
     """An output in a snapshot; None if no indexed transaction has made it."""
     row = await _output.one(db, tx_hash, index)
     return None if row is None else await _shown_made(db, row, network)
@@ -178,12 +178,12 @@ async def listed(
     """Outputs in the form that `show` gives them, in the snapshot of their rows; in parts if they are many or long."""
     batches = list(_batches(rows))
 
-    async def each() -> AsyncIterator[ShownT]:
+    async def shown_outputs() -> AsyncIterator[ShownT]:
         for batch in batches:
-            for one in await show(db, await _shown(db, batch, network)):
-                yield one
+            for output in await show(db, await _shown(db, batch, network)):
+                yield output
 
-    return in_parts(each(), limited_by) if len(batches) > 1 else [one async for one in each()]
+    return in_parts(shown_outputs(), limited_by) if len(batches) > 1 else [output async for output in shown_outputs()]
 
 
 def _batches(rows: Sequence[OutputRow]) -> Iterator[list[OutputRow]]:

@@ -82,23 +82,23 @@ async def restore(db: asyncpg.Connection, folder: Path, *, replace: bool) -> Bac
     tables = await _tables.all(db)
     paths = {file.table.name: folder / name for name, file in backup.files.items() if file.table is not None}
     columns = {file.table.name: file.table.columns for file in backup.files.values() if file.table is not None}
-    if {name: set(names) for name, names in columns.items()} != {each.name: set(each.columns) for each in tables}:
+    if {name: set(names) for name, names in columns.items()} != {table.name: set(table.columns) for table in tables}:
         raise CopyRefused(f"the backup does not have the tables of schema version {schema.VERSION}")
     await copies.check(folder, backup.files)
     async with schema.commit(db):
-        await db.execute(f"LOCK TABLE {', '.join(f'{_SCHEMA}.{each.name}' for each in tables)}")
+        await db.execute(f"LOCK TABLE {', '.join(f'{_SCHEMA}.{table.name}' for table in tables)}")
         await _refuse_unready(db, replace=replace)
-        await db.execute(f"TRUNCATE {', '.join(f'{_SCHEMA}.{each.name}' for each in tables)}")
-        for each in tables:
+        await db.execute(f"TRUNCATE {', '.join(f'{_SCHEMA}.{table.name}' for table in tables)}")
+        for table in tables:
             await db.copy_to_table(
-                each.name, schema_name=_SCHEMA, source=copies.rows(paths[each.name]), columns=columns[each.name]
+                table.name, schema_name=_SCHEMA, source=copies.rows(paths[table.name]), columns=columns[table.name]
             )
         for numbered in await _numbered.all(db):
             await db.execute(
                 f"SELECT setval('{numbered.sequence}', greatest(max({numbered.of_column}), 1), count(*) > 0) "  # noqa: S608 - ours
                 f"FROM {_SCHEMA}.{numbered.of_table}"
             )
-    await db.execute(f"ANALYZE {', '.join(f'{_SCHEMA}.{each.name}' for each in tables)}")
+    await db.execute(f"ANALYZE {', '.join(f'{_SCHEMA}.{table.name}' for table in tables)}")
     return backup
 
 
@@ -114,10 +114,10 @@ async def _copied(db: asyncpg.Connection, out: Path) -> Backup:
     """Write the files; returns the manifest."""
     server = db.get_server_version()
     async with db.transaction(isolation="repeatable_read", readonly=True):
-        found = await schema.version(db)
-        if found != schema.VERSION:
+        version = await schema.version(db)
+        if version != schema.VERSION:
             raise CopyRefused(
-                f"the database has schema version {found}, this program backs up {schema.VERSION}: "
+                f"the database has schema version {version}, this program backs up {schema.VERSION}: "
                 "use the program that works with the database"
             )
         rows, files = 0, dict[str, CopiedFile]()

@@ -42,9 +42,9 @@ async def servers(settings: Settings, running: Servers) -> int:
 async def _valkey(trial: Trial, url: str) -> None:
     trial.facts["address"] = masked(url).strip("'")
     async with Redis(connection_pool=redis_url.async_pool(url)) as client:
-        found = await client.info("server")
-        name = "valkey" if "valkey_version" in found else "redis"
-        trial.facts["version"] = f"{name} {found.get(f'{name}_version', 'unknown')}"
+        info = await client.info("server")
+        name = "valkey" if "valkey_version" in info else "redis"
+        trial.facts["version"] = f"{name} {info.get(f'{name}_version', 'unknown')}"
         await trial.round_trip(client.ping)
 
         async def now_s() -> float:

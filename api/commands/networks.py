@@ -25,16 +25,16 @@ def listed(embedded: EmbeddedOption = False) -> None:
         return [await _state(db, network) for network in NETWORKS]
 
     table = Table("network", "state", "block", "age", "indexer", "node")
-    for found in on_database(read, create=embedded):
-        if not found.known:
+    for state in on_database(read, create=embedded):
+        if not state.known:
             continue
         table.add_row(
-            found.network,
-            "retired" if found.retired else found.phase,
-            "" if found.block_no is None else f"{found.block_no:,}",
-            "" if found.tip_age_s is None else network_state.duration(found.tip_age_s),
-            "running" if found.indexer_running else "none",
-            found.node,
+            state.network,
+            "retired" if state.retired else state.phase,
+            "" if state.block_no is None else f"{state.block_no:,}",
+            "" if state.tip_age_s is None else network_state.duration(state.tip_age_s),
+            "running" if state.indexer_running else "none",
+            state.node,
         )
     Console().print(table)
 
@@ -53,10 +53,10 @@ def retire(
         raise typer.Exit(lifecycle.fail(f"NETWORK is {name!r}, expected one of {', '.join(by_name)}"))
 
     async def leave_out(db: asyncpg.Connection) -> str | None:
-        found = await _state(db, network)
-        if found.indexer_running:
+        state = await _state(db, network)
+        if state.indexer_running:
             return f"an indexer is running for {name}: stop it first"
-        if not found.known:
+        if not state.known:
             return f"{name} has no index, and no indexer has served it"
         await leader.retire(db, network)
         return None

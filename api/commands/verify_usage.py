@@ -44,20 +44,20 @@ _differences = _sql.query("differences", Difference)
 
 async def differences(db: asyncpg.Connection) -> tuple[int, list[Difference]]:
     """The number of credentials that were compared, and the first differences."""
-    compared, found, last_id = 0, list[Difference](), _NO_ID
-    while len(found) < _MAX_SHOWN and (ids := await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)):
-        found += await _differences.all(db, ids, _MAX_SHOWN - len(found))
+    compared, shown, last_id = 0, list[Difference](), _NO_ID
+    while len(shown) < _MAX_SHOWN and (ids := await _next_credentials.all(db, last_id, _MAX_CREDENTIALS)):
+        shown += await _differences.all(db, ids, _MAX_SHOWN - len(shown))
         compared, last_id = compared + len(ids), ids[-1]
-    return compared, found
+    return compared, shown
 
 
 def verify_usage(embedded: EmbeddedOption = False) -> None:
     """Compare minutes, hours, days and totals of usage with each other. The exit status is 1 if some differ."""
-    compared, found = on_database(differences, create=embedded)
-    for each in found:
-        typer.echo(str(each))
-    if found:
-        more = " or more" if len(found) == _MAX_SHOWN else ""
-        typer.echo(f"{len(found)}{more} differences", err=True)
+    compared, shown = on_database(differences, create=embedded)
+    for difference in shown:
+        typer.echo(str(difference))
+    if shown:
+        more = " or more" if len(shown) == _MAX_SHOWN else ""
+        typer.echo(f"{len(shown)}{more} differences", err=True)
         raise typer.Exit(1)
     typer.echo(f"minutes, hours, days and totals of {compared} credentials agree")

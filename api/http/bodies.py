@@ -96,9 +96,9 @@ class Held:
 
     async def end(self, *turns: Turns[Any]) -> None:
         """End those of these turns that are held."""
-        for each in turns:
-            if each in self._turns:
-                await self._turns.pop(each).aclose()
+        for turn in turns:
+            if turn in self._turns:
+                await self._turns.pop(turn).aclose()
 
     async def close(self) -> None:
         """End all."""
@@ -146,7 +146,7 @@ class Writer:
         self._room, self._held = room, held
         self._encoding, self._compress = encoding, compression.in_pieces(encoding)
         self._digest = sha256()
-        self._most: int | None = None
+        self._max_bytes: int | None = None
         self._size = 0
         self._pending: list[bytes] = []
         self._pending_bytes = 0
@@ -193,18 +193,18 @@ class Writer:
                 await self._write(entry)
                 count += 1
                 if part.limited_by:
-                    self._most = MAX_BYTES  # for further ones, since one entry alone is always answered
+                    self._max_bytes = MAX_BYTES  # for further ones, since one entry alone is always answered
         except Exceeded as cause:
             if not part.limited_by:  # a list in an entry of the one that has a limit
                 raise
             raise errors.answer_too_large(part.limited_by, count) from cause
         if part.limited_by:
-            self._most = None
+            self._max_bytes = None
         await self._add(b"]" if count else b"[]")
 
     async def _add(self, text: bytes) -> None:
         self._size += len(text)
-        if self._most is not None and self._size > self._most:
+        if self._max_bytes is not None and self._size > self._max_bytes:
             raise Exceeded
         self._pending.append(text)
         self._pending_bytes += len(text)
@@ -241,12 +241,12 @@ class Writer:
         self._written = []
 
 
-def _encoder(found: list[Parts]) -> msgspec.json.Encoder:
-    """An encoder that leaves a placeholder for each Parts, and adds it to `found`."""
+def _encoder(parts: list[Parts]) -> msgspec.json.Encoder:
+    """An encoder that leaves a placeholder for each Parts, and adds it to `parts`."""
 
     def hold_place(part: Any) -> msgspec.Raw:
         assert isinstance(part, Parts), f"a {type(part).__name__} in an answer"
-        found.append(part)
+        parts.append(part)
         return msgspec.Raw(_PART)
 
     return msgspec.json.Encoder(enc_hook=hold_place)

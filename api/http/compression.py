@@ -69,9 +69,9 @@ def chosen(accepted: str) -> str | None:
             weights[name.strip()] = float(parameter.strip().removeprefix("q=") or 1)
         except ValueError:
             return None
-    weighed = [(weights.get(name, weights.get("*", 0.0)), name) for name in KNOWN]
-    best = max(weighed, key=lambda each: each[0])
-    return best[1] if best[0] > 0 and best[0] >= weights.get("identity", 0.0) else None
+    ours = {name: weights.get(name, weights.get("*", 0.0)) for name in KNOWN}
+    best = max(ours, key=ours.__getitem__)
+    return best if ours[best] > 0 and ours[best] >= weights.get("identity", 0.0) else None
 
 
 def in_pieces(encoding: str | None) -> Callable[[bytes, bool], bytes]:

@@ -106,7 +106,7 @@ class BoundedServer(web.Server):
     ) -> None:
         super().__init__(self._handle, request_factory=self._request)
         self._handler, self._connection, self._options, self._unread = handler, connection, options, unread
-        self._most = _raise_limit()
+        self._max_connections = _raise_limit()
         self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
         self._idle: dict[RequestHandler, None] = {}
         self._log_at = 0.0
@@ -117,7 +117,7 @@ class BoundedServer(web.Server):
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Register a connection."""
         super().connection_made(handler, transport)
-        if len(self._connections) > self._most:
+        if len(self._connections) > self._max_connections:
             self._give_up(next(iter(self._silent), None) or next(iter(self._idle), handler))
         self._silent[handler] = None
 
@@ -152,4 +152,4 @@ class BoundedServer(web.Server):
         now = asyncio.get_running_loop().time()
         if now >= self._log_at:
             self._log_at = now + _LOG_EVERY_S
-            log.warning("connections.too_many", most=self._most)
+            log.warning("connections.too_many", most=self._max_connections)

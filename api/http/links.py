@@ -23,7 +23,7 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     moved = {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}
     parts = [f"{name}={value}" for name, value in moved.items()]
     if raw_query:
-        kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
+        kept = [part for part in raw_query.split("&") if part and unquote_plus(part.partition("=")[0]) not in moved]
         parts = kept + parts
     address = f"{raw_path}?{'&'.join(parts)}"
     if not _IS_SAFE.fullmatch(address):

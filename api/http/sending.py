@@ -97,11 +97,11 @@ class Unread:
         self.sent(connection)
         body = response.body
         size = len(body) if isinstance(body, bytes) else 0
-        each = self._memory_bytes[caller] + size
-        if each > MAX_UNREAD_BYTES_EACH:
+        caller_bytes = self._memory_bytes[caller] + size
+        if caller_bytes > MAX_UNREAD_BYTES_EACH:
             raise errors.too_many_concurrent_requests("answers")
         while self._all_bytes + size > MAX_UNREAD_BYTES:
-            if each > max(self._memory_bytes.values(), default=0):
+            if caller_bytes > max(self._memory_bytes.values(), default=0):
                 raise errors.too_many_concurrent_requests("answers")
             self._cut_off_oldest()
         if not isinstance(body, bytes | SentFile):
@@ -115,7 +115,7 @@ class Unread:
     def _cut_off_oldest(self) -> None:
         """Cut off the oldest answer of the caller with the most bytes."""
         most = max(self._memory_bytes, key=self._memory_bytes.__getitem__)
-        oldest = next(at for at, each in self._answers.items() if each.caller == most and each.memory_bytes)
+        oldest = next(at for at, answer in self._answers.items() if answer.caller == most and answer.memory_bytes)
         self.sent(oldest)
         log.warning("answer.made_room")
         _abort(oldest.transport)

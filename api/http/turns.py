@@ -26,9 +26,9 @@ class FairPool:
     wait behind all others. With many requests, the slowest hundredth waited for eight times the median.
     """
 
-    def __init__(self, pool: asyncpg.Pool, most: int) -> None:
-        """`most` is the size of the pool."""
-        self._pool, self._free = pool, asyncio.Semaphore(most)
+    def __init__(self, pool: asyncpg.Pool, size: int) -> None:
+        """`size` is that of the pool."""
+        self._pool, self._free = pool, asyncio.Semaphore(size)
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[asyncpg.Connection]:
@@ -38,15 +38,15 @@ class FairPool:
 
 
 class Turns(Generic[Shared]):
-    """Shares `shared` among keys: `most` turns at a time, `most_each` of them with one key.
+    """Shares `shared` among keys: `max_turns` at a time, `max_turns_each` of them with one key.
 
     A free turn goes to the next waiting key, so a key with many requests delays another key by one turn only.
     """
 
-    def __init__(self, shared: Shared, most: int, most_each: int, requests: str) -> None:
+    def __init__(self, shared: Shared, max_turns: int, max_turns_each: int, requests: str) -> None:
         """`requests` names the purpose of the turns in refusals."""
         self.shared = shared
-        self._free, self._most_each, self._requests = most, most_each, requests
+        self._free, self._max_turns_each, self._requests = max_turns, max_turns_each, requests
         self._taken: Counter[Hashable] = Counter()
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next key first
 
@@ -85,7 +85,7 @@ class Turns(Generic[Shared]):
 
         NOTE: a free turn has no key waiting that might have it, since `end` gives it away.
         """
-        return self._free > 0 and self._taken[key] < self._most_each
+        return self._free > 0 and self._taken[key] < self._max_turns_each
 
     def end(self, key: Hashable) -> None:
         """Return a turn of this key."""
@@ -98,7 +98,7 @@ class Turns(Generic[Shared]):
     def _give(self) -> None:
         """Give free turns to waiting requests, to one key after the other."""
         while self._free:
-            key = next((key for key in self._waiting if self._taken[key] < self._most_each), None)
+            key = next((key for key in self._waiting if self._taken[key] < self._max_turns_each), None)
             if key is None:
                 return
             waiting = self._waiting.pop(key)

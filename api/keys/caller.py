@@ -346,8 +346,8 @@ def _client(text: str) -> _Client | None:
 
 def _bearer(authorization: Sequence[str], form: re.Pattern[str] = _BEARER) -> str | None:
     """The token of the Authorization header; None if it is missing or repeated, or has another form."""
-    found = form.fullmatch(authorization[0]) if len(authorization) == 1 else None
-    return None if found is None else found[1]
+    match = form.fullmatch(authorization[0]) if len(authorization) == 1 else None
+    return None if match is None else match[1]
 
 
 async def _bootstrap_key(db: sql.Connection, token: str) -> AdminKey:

@@ -77,11 +77,11 @@ async def get_readiness(ask: OpenAsk[Nothing]) -> Answer[Ready]:
     looked = await services.shared_readings.get("ready", lambda: _look(services))
     if looked.networks is None:
         raise errors.not_ready("; ".join([errors.database_not_available().message, *looked.queue_faults]))
-    shown = [each for each in looked.networks if not each.retired]
+    shown = [state for state in looked.networks if not state.retired]
     reasons = [
         *looked.queue_faults,
         *looked.schema_faults,
-        *(reason for each in shown for reason in network_state.reasons(each)),
+        *(reason for state in shown for reason in network_state.reasons(state)),
         *_reasons(services, looked),
     ]
     if faults := list(_faults(services, looked.networks)):
@@ -97,27 +97,27 @@ async def get_network_readiness(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady
     services, network = ask.services, by_name.get(ask.question.network)
     if network is None:
         raise errors.not_found()
-    found = await services.shared_readings.get(
+    state = await services.shared_readings.get(
         f"ready {network.name}",
         lambda: in_time(network_states.read(services, network), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
     )
-    if found is None:
+    if state is None:
         raise errors.not_ready(errors.database_not_available().message)
-    reasons = network_state.reasons(found)
+    reasons = network_state.reasons(state)
     if services.spools.fault is not None:
         raise errors.not_ready("; ".join([_NOT_COUNTED, *reasons]))
-    if found.retired:
+    if state.retired:
         raise errors.not_ready(f"{network.name} is retired")
-    if not found.ready:
+    if not state.ready:
         raise errors.not_ready("; ".join(reasons))
-    return Answer(data=NetworkReady("degraded" if reasons else "ready", reasons, found))
+    return Answer(data=NetworkReady("degraded" if reasons else "ready", reasons, state))
 
 
-def _faults(services: Services, found: Sequence[NetworkState]) -> Iterator[str]:
+def _faults(services: Services, states: Sequence[NetworkState]) -> Iterator[str]:
     """Why chain requests cannot be answered or counted; any of these makes /ready answer 503."""
     if services.spools.fault is not None:
         yield _NOT_COUNTED
-    if not any(each.phase is Phase.LIVE for each in found):
+    if not any(state.phase is Phase.LIVE for state in states):
         yield "no network is available yet"
 
 
@@ -164,12 +164,12 @@ class _Looked(msgspec.Struct, frozen=True):
 
 
 async def _look(services: Services) -> _Looked:
-    found, queue_faults, others = await asyncio.gather(
+    at_database, queue_faults, others = await asyncio.gather(
         in_time(_look_at_database(services), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
         _queue_faults(services),
         asyncio.to_thread(spool_host.others, services.spools.folder),
     )
-    networks, schema_faults, oldest_snapshot_s = found or (None, [], 0.0)
+    networks, schema_faults, oldest_snapshot_s = at_database or (None, [], 0.0)
     return _Looked(networks, schema_faults, queue_faults, bool(others), oldest_snapshot_s)
 
 

@@ -61,7 +61,7 @@ def expect(routes: Iterable[Route]) -> None:
         for status in (route.status, 500, 503):
             requests.labels(route.method, route.path, str(status))
     for status in (400, 404, 405):
-        _of(None, status)
+        _labelled(None, status)
 
 
 _answers: list[tuple[Route | None, int, float]] = []
@@ -75,14 +75,14 @@ def note(route: Route | None, status: int, took_s: float) -> None:
 def flush() -> None:
     """Count the answers since the last call."""
     for route, status, took_s in _answers:
-        counter, histogram = _of(route, status)
+        counter, histogram = _labelled(route, status)
         counter.inc()
         histogram.observe(took_s)
     _answers.clear()
 
 
 @cache
-def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
+def _labelled(route: Route | None, status: int) -> tuple[Counter, Histogram]:
     """The metrics of these labels, looked up once."""
     method, path = (_NO_ROUTE, _NO_ROUTE) if route is None else (route.method, route.path)
     return requests.labels(method, path, str(status)), latency.labels(method, path)
@@ -115,12 +115,12 @@ class _Measured(Collector):
 
 async def _measured(services: Services) -> list[Metric]:
     """The metrics of the servers, without those that do not answer in time."""
-    found = await asyncio.gather(
+    families = await asyncio.gather(
         in_time(_usage_metrics(services), _MEASURED_WITHIN_S, "metrics.without_usage"),
         in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
         in_time(_expiring_credentials(services), _MEASURED_WITHIN_S, "metrics.without_database"),
     )
-    return [metric for metrics in found if metrics is not None for metric in metrics]
+    return [metric for metrics in families if metrics is not None for metric in metrics]
 
 
 async def _usage_metrics(services: Services) -> list[Metric]:
@@ -129,17 +129,19 @@ async def _usage_metrics(services: Services) -> list[Metric]:
 
 async def _chain_metrics(services: Services) -> list[Metric]:
     """The states of the networks, their rollbacks and comparisons, without retired networks."""
-    found = [each for each in await network_states.network_states(services) if not each.retired]
-    rollbacks = [(each.network, await network_states.rollbacks(services, by_name[each.network])) for each in found]
-    comparisons = [(each.network, await network_states.comparisons(services, by_name[each.network])) for each in found]
+    states = [state for state in await network_states.network_states(services) if not state.retired]
+    rollbacks = [(state.network, await network_states.rollbacks(services, by_name[state.network])) for state in states]
+    comparisons = [
+        (state.network, await network_states.comparisons(services, by_name[state.network])) for state in states
+    ]
     return [
         gauges.build_info(),
-        *gauges.gauges("ledgerline_chain", (*gauges.OF_INDEX, *_OF_CHAIN), found),
-        gauges.phases("ledgerline_chain", found),
+        *gauges.gauges("ledgerline_chain", (*gauges.OF_INDEX, *_OF_CHAIN), states),
+        gauges.phases("ledgerline_chain", states),
         gauges.rollbacks("ledgerline_chain_rollback_blocks", rollbacks),
-        *gauges.gauges("ledgerline_node", gauges.OF_NODE, found),
-        gauges.node_states("ledgerline_node", found),
-        *gauges.gauges("ledgerline", _OF_INDEXER, found),
+        *gauges.gauges("ledgerline_node", gauges.OF_NODE, states),
+        gauges.node_states("ledgerline_node", states),
+        *gauges.gauges("ledgerline", _OF_INDEXER, states),
         *gauges.comparisons("ledgerline_ledger", comparisons),
     ]
 
@@ -155,22 +157,22 @@ async def _expiring_credentials(services: Services) -> list[Metric]:
 
 
 _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (
-    ("transactions", "Transactions indexed", lambda each: each.transactions),
-    ("lag_slots", "Slots behind the node's tip", lambda each: each.lag_slots),
-    ("live", "1 once the index can be queried", lambda each: each.phase is Phase.LIVE),
-    ("ready", "1 while the network is live, recent enough and not retired", lambda each: each.ready),
+    ("transactions", "Transactions indexed", lambda state: state.transactions),
+    ("lag_slots", "Slots behind the node's tip", lambda state: state.lag_slots),
+    ("live", "1 once the index can be queried", lambda state: state.phase is Phase.LIVE),
+    ("ready", "1 while the network is live, recent enough and not retired", lambda state: state.ready),
 )
 _OF_INDEXER: Sequence[tuple[str, str, gauges.Value]] = (
-    ("indexer_running", "1 while an indexer is running", lambda each: each.indexer_running),
-    ("indexer_beat_age_seconds", "Age of the indexer's last heartbeat", lambda each: each.beat_age_s),
+    ("indexer_running", "1 while an indexer is running", lambda state: state.indexer_running),
+    ("indexer_beat_age_seconds", "Age of the indexer's last heartbeat", lambda state: state.beat_age_s),
     (
         "indexer_lock_wait_seconds",
         "How long a commit of the indexer has waited for a lock of another session",
-        lambda each: (each.lock_wait_s or 0) if each.indexer_running else None,
+        lambda state: (state.lock_wait_s or 0) if state.indexer_running else None,
     ),
     (
         "pools_stake_mismatch",
         "Pools whose live stake differed from the node's at the last comparison",
-        lambda each: each.pools_stake_mismatch,
+        lambda state: state.pools_stake_mismatch,
     ),
 )

@@ -35,8 +35,8 @@ def opened() -> Iterator[str]:
 def _remove_leftovers(place: Path) -> None:
     for folder in place.glob(f"{_PREFIX}*"):
         try:
-            found = folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or not (folder / _LOCK).exists():
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not (folder / _LOCK).exists():
                 continue  # not ours: the place is open to all users
             lock = FileLock(folder / _LOCK)
         except FileNotFoundError:  # another process is removing it

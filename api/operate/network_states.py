@@ -15,8 +15,8 @@ from shared.network_state import Comparison, IndexState, NetworkState, RollbackD
 async def network_states(services: Services) -> list[NetworkState]:
     """Every network that is known, including retired ones. The cost does not grow with the chain."""
     heartbeats = await _heartbeats(services)
-    found = [(network, await _index(services, network)) for network in NETWORKS]
-    states = [_state(services, network, index, heartbeats) for network, index in found]
+    indexes = [(network, await _index(services, network)) for network in NETWORKS]
+    states = [_state(services, network, index, heartbeats) for network, index in indexes]
     return [state for state in states if state.known]
 
 

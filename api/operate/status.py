@@ -88,8 +88,8 @@ class Status(msgspec.Struct, frozen=True):
 async def get_status(ask: OpenAsk[Nothing]) -> Answer[Status]:
     """Get the state of each network and of usage. An answer is up to a second old."""
     services = ask.services
-    found: Status = await services.shared_readings.get("status", lambda: _read(services))
-    return Answer(data=found)
+    status: Status = await services.shared_readings.get("status", lambda: _read(services))
+    return Answer(data=status)
 
 
 def state_of(network: NetworkState) -> Word:
@@ -149,9 +149,9 @@ async def _last_hour(services: Services, network: Network, at: datetime) -> Last
         async with source.connection(network) as db:
             return await _minutes.all(db, first_slot)
 
-    found = {minute.minute: minute for minute in await services.chain_servers.read(network, read)}
-    blocks = [found[minute].blocks if minute in found else 0 for minute in range(_MINUTES)]
-    return LastHour(blocks, sum(minute.transactions for minute in found.values()))
+    minutes = {minute.minute: minute for minute in await services.chain_servers.read(network, read)}
+    blocks = [minutes[minute].blocks if minute in minutes else 0 for minute in range(_MINUTES)]
+    return LastHour(blocks, sum(minute.transactions for minute in minutes.values()))
 
 
 class _Verification(msgspec.Struct, frozen=True):

@@ -19,14 +19,14 @@ class Documented(msgspec.Struct, frozen=True):
 
 def documented() -> list[Documented]:
     """Every code, in the order of errors.py."""
-    found: dict[str, Documented] = {}
+    entries: dict[str, Documented] = {}
     for name, make in vars(errors).items():
         if inspect.isfunction(make) and inspect.signature(make).return_annotation is Refusal:
             refusal: Refusal = make(*inspect.signature(make).parameters)
             cause, _, remedy = (inspect.getdoc(make) or "").partition("\n\n")
             assert remedy, f"errors.{name} has no remedy"
-            entry = found.setdefault(refusal.code, Documented(refusal.code, refusal.status))
+            entry = entries.setdefault(refusal.code, Documented(refusal.code, refusal.status))
             assert entry.status == refusal.status, f"errors.{name} has another status than its code"
             entry.causes.append(" ".join(cause.split()))
             entry.remedies.append(" ".join(remedy.split()))
-    return list(found.values())
+    return list(entries.values())

@@ -262,7 +262,11 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
     """The OpenAPI document for a table of routes. `values` are example path parameters by name."""
     answered = [route.answer for route in routes if issubclass(_origin(route.answer), msgspec.Struct)]
     schemas, components = msgspec.json.schema_components([*answered, answers.Failure], ref_template=_REF)
-    enums = {_REF.format(name=name): {"enum": each["enum"]} for name, each in components.items() if "enum" in each}
+    enums = {
+        _REF.format(name=name): {"enum": component["enum"]}
+        for name, component in components.items()
+        if "enum" in component
+    }
     failure = schemas[-1]
     schema_of = dict(zip(map(repr, answered), schemas, strict=False))
     paths: dict[str, Json] = {}
@@ -355,14 +359,14 @@ def _headers(*names: str) -> Json:
 
 def _errors() -> Iterator[Json]:
     """Every code with its causes and remedies, and an example if there is one."""
-    for each in error_reference.documented():
+    for documented in error_reference.documented():
         entry = {
-            "code": each.code,
-            "status": each.status,
-            "causes": list(dict.fromkeys(each.causes)),
-            "remedies": list(dict.fromkeys(each.remedies)),
+            "code": documented.code,
+            "status": documented.status,
+            "causes": list(dict.fromkeys(documented.causes)),
+            "remedies": list(dict.fromkeys(documented.remedies)),
         }
-        recorded = _ANSWERS["errors"].get(each.code)
+        recorded = _ANSWERS["errors"].get(documented.code)
         example = recorded and {"request": recorded["request"], "error": recorded["answer"]["error"]}
         yield entry | ({"example": example} if example else {})
 
@@ -424,7 +428,7 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
     by_status: dict[int, list[Refusal]] = {}
     for refusal in refusals_of(route):
         by_status.setdefault(refusal.status, []).append(refusal)
-    found: Json = {}
+    responses: Json = {}
     for status, refusals in sorted(by_status.items()):
         codes = {refusal.message: refusal.code for refusal in refusals}
         content: Json = {
@@ -443,12 +447,12 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
             names.append(errors.FITTING_LIMIT)
         if any(idempotency.REPLAYED in refusal.headers for refusal in refusals):
             names.append(idempotency.REPLAYED)
-        found[str(status)] = {
+        responses[str(status)] = {
             "description": HTTPStatus(status).phrase,
             "headers": _headers(*names),
             "content": {JSON: content},
         }
-    return found
+    return responses
 
 
 def refusals_of(route: Route) -> Iterator[Refusal]:

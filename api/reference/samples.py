@@ -140,12 +140,12 @@ def is_download(operation: Json) -> bool:
 
 def _path_values(path: str, operation: Json) -> dict[str, str | int]:
     """Path parameters with an example from the chain if there is one, otherwise with `<…>` or 0 to fill in."""
-    found = (each for each in operation["parameters"] if each["in"] == "path")
+    in_path = (parameter for parameter in operation["parameters"] if parameter["in"] == "path")
     return {
-        each["name"]: int(each.get("example", 0))
-        if each["schema"].get("type") == "integer"
-        else each.get("example", f"<{snake_case(each['name'], path)}>")
-        for each in found
+        parameter["name"]: int(parameter.get("example", 0))
+        if parameter["schema"].get("type") == "integer"
+        else parameter.get("example", f"<{snake_case(parameter['name'], path)}>")
+        for parameter in in_path
     }
 
 

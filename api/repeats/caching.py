@@ -102,5 +102,5 @@ def has_tip_tag(if_none_match: str) -> bool:
 def matches(if_none_match: str, tag: str) -> bool:
     """Whether a caller has the answer with this tag, by weak comparison."""
     opaque = tag.removeprefix("W/")
-    sent = (each.strip() for each in if_none_match.split(","))
-    return any(each == "*" or each.removeprefix("W/") == opaque for each in sent)
+    sent = (tag.strip() for tag in if_none_match.split(","))
+    return any(tag == "*" or tag.removeprefix("W/") == opaque for tag in sent)

@@ -24,12 +24,12 @@ def fields(known: Sequence[Field], sent: Iterable[str]) -> list[str]:
 
 def body_fields(known: Sequence[Field], sent: Mapping[str, object]) -> list[str]:
     """The names in a body that are not those of known fields; those inside an object such as `quota` as `quota.x`."""
-    found = fields(known, sent)
+    unknown = fields(known, sent)
     for field in known:
         parts, value = field.kind.schema.get("properties"), sent.get(field.name)
         if isinstance(parts, dict) and isinstance(value, dict):
-            found += [f"{field.name}.{name}" for name in value if name not in parts]
-    return found
+            unknown += [f"{field.name}.{name}" for name in value if name not in parts]
+    return unknown
 
 
 def header(ignored: Sequence[str], elsewhere: Mapping[str, str]) -> str:

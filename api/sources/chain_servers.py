@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -67,7 +67,7 @@ class _TipRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_tip_of_each = (_sql.text("tip_of", network_id=str(each.network_id), schema=each.schema) for each in NETWORKS)
+_tip_of_each = (_sql.text("tip_of", network_id=str(network.network_id), schema=network.schema) for network in NETWORKS)
 _tips = _sql.query("tips", _TipRow, each="\nUNION ALL\n".join(_tip_of_each))
 
 
@@ -144,6 +144,11 @@ class _Replica(ChainServer):
         await self.drop_connections()
 
 
+class _SeenTip(NamedTuple):
+    at_s: float  # when it was first seen, on the monotonic clock
+    slot_no: int
+
+
 class _SeenTips:
     """The recent tips of one network on the primary, and when this process first saw them.
 
@@ -152,22 +157,22 @@ class _SeenTips:
     """
 
     def __init__(self) -> None:
-        self._tips: deque[tuple[float, int]] = deque()  # when first seen, and slot; both ascend
+        self._tips: deque[_SeenTip] = deque()  # both fields ascend
 
     def add(self, slot_no: int, within_s: float) -> None:
         """Add the primary's current tip."""
         now = time.monotonic()
-        while self._tips and self._tips[-1][1] > slot_no:
+        while self._tips and self._tips[-1].slot_no > slot_no:
             self._tips.pop()  # rolled back
-        if not self._tips or self._tips[-1][1] < slot_no:
-            self._tips.append((now if self._tips else -math.inf, slot_no))
-        while len(self._tips) > 1 and self._tips[1][0] < now - within_s:
+        if not self._tips or self._tips[-1].slot_no < slot_no:
+            self._tips.append(_SeenTip(now if self._tips else -math.inf, slot_no))
+        while len(self._tips) > 1 and self._tips[1].at_s < now - within_s:
             self._tips.popleft()
 
     def lag_s(self, slot_no: int) -> float:
         """The minimum lag in seconds of a replica with this tip; infinite if it lacks the first tip seen here."""
-        missed = next((seen for seen, tip in self._tips if tip > slot_no), None)
-        return 0.0 if missed is None else time.monotonic() - missed
+        missed = next((tip for tip in self._tips if tip.slot_no > slot_no), None)
+        return 0.0 if missed is None else time.monotonic() - missed.at_s
 
 
 class ChainServers:
@@ -203,22 +208,22 @@ class ChainServers:
             replica = None if on_primary else self._next(network, failed)
             before = self._newest_of(network)
             if replica is None:
-                found = await work(self._primary)
-                slot_no = _tip_of(found)
+                answer = await work(self._primary)
+                slot_no = _tip_of(answer)
                 # NOTE: if another answer had a newer tip since this read began, this one is outdated, not rolled back.
                 if self._is_not_older(network, slot_no) or self._newest_of(network) == before:
                     self._note(network, slot_no, self._primary)
-                    return found
+                    return answer
                 continue
             try:
-                found = await work(replica)
+                answer = await work(replica)
             except (_Away, *_AWAY) as cause:
                 log.warning("replica.failed", replica=replica.name, cause=f"{type(cause).__name__}: {cause}")
             else:
-                slot_no = _tip_of(found)
+                slot_no = _tip_of(answer)
                 if self._is_not_older(network, slot_no):
                     self._note(network, slot_no, replica)
-                    return found
+                    return answer
             failed.append(replica)
 
     async def watch(self, source: ChainServer) -> None:
@@ -318,15 +323,15 @@ async def opened(
     async with AsyncExitStack() as stack:
 
         async def pools(url: str, connect_within_s: float) -> dict[int, asyncpg.Pool]:
-            found = {}
+            pools = {}
             for network in NETWORKS:
                 pool = await database.create_pool(
                     url, network, max_size=CONNECTIONS, later=True, connect_within_s=connect_within_s
                 )
                 stack.callback(pool.terminate)
                 made(network.name, pool)
-                found[network.network_id] = pool
-            return found
+                pools[network.network_id] = pool
+            return pools
 
         primary = ChainServer(primary_url, await pools(primary_url, database.CONNECT_WITHIN_S), others)
         replicas = [
@@ -361,6 +366,6 @@ def _tip_at(source: ChainServer, network: Network) -> int:
     return source.tips.get(network.network_id, _NO_TIP)
 
 
-def _tip_of(found: object) -> int | None:
+def _tip_of(answer: object) -> int | None:
     """The tip's slot in an answer, None if the answer has none."""
-    return found.last_updated.slot_no if isinstance(found, _WITH_TIP) else None
+    return answer.last_updated.slot_no if isinstance(answer, _WITH_TIP) else None

@@ -114,7 +114,7 @@ class Registry:
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 answer = await self._fetch(self._url.replace("{subject}", subject))
-            found = None if answer is None else read(answer, subject)
+            metadata = None if answer is None else read(answer, subject)
         except (Unavailable, TimeoutError, OSError, aiohttp.ClientError) as cause:
             self._fail(cause)
             return Result(_usable(self._entries.get(subject)), failed=True)
@@ -130,9 +130,9 @@ class Registry:
             older.failed, older.asked_at = True, time.monotonic()
             return Result(older.metadata, failed=True)
         self._failures = 0
-        _look_ups.labels("absent" if found is None else "found").inc()
-        self._keep(subject, Result(found), _ENTRY_BYTES + (0 if answer is None else len(answer)))
-        return Result(found)
+        _look_ups.labels("absent" if metadata is None else "found").inc()
+        self._keep(subject, Result(metadata), _ENTRY_BYTES + (0 if answer is None else len(answer)))
+        return Result(metadata)
 
     async def _fetch(self, url: str) -> bytes | None:
         """The body of the registry's answer, None if it has no entry. Raises Unavailable or InvalidEntry otherwise."""
@@ -182,7 +182,7 @@ def read(answer: bytes, subject: str) -> Metadata | None:
         raise InvalidEntry(f"not JSON: {error}") from error
     if not isinstance(entry, dict) or not isinstance(entry.get("subject"), str) or entry["subject"].lower() != subject:
         raise InvalidEntry("not an entry of this subject")
-    found = Metadata(
+    metadata = Metadata(
         name=_text(entry, "name"),
         ticker=_text(entry, "ticker"),
         description=_text(entry, "description"),
@@ -191,7 +191,7 @@ def read(answer: bytes, subject: str) -> Metadata | None:
         url=_url(entry),
         logo=_logo(entry),
     )
-    return None if found == _NOTHING else found
+    return None if metadata == _NOTHING else metadata
 
 
 _NO_ENTRY, _FAILURE = Result(), Result(failed=True)

@@ -34,8 +34,8 @@ class SharedReadings:
         if reading is None or (reading.done() and time.monotonic() - self._ended_at[name] > self._kept_s):
             reading = self._readings[name] = asyncio.create_task(self._read(name, read))
             reading.add_done_callback(consume_error)
-        found: Found = await asyncio.shield(reading)  # another caller may wait for it when this one is gone
-        return found
+        result: Found = await asyncio.shield(reading)  # another caller may wait for it when this one is gone
+        return result
 
     async def _read(self, name: str, read: Callable[[], Awaitable[Found]]) -> Found:
         try:

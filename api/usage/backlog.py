@@ -51,12 +51,12 @@ class Backlog:
 
     async def measured(self) -> Measured:
         """The current figures."""
-        queued, found, snapshot_s = await asyncio.gather(self._queued(), self._find(), self._oldest_snapshot_s())
+        queued, uncounted, snapshot_s = await asyncio.gather(self._queued(), self._find(), self._oldest_snapshot_s())
         messages, size_bytes = (None, None) if queued is None else (queued.messages, queued.size_bytes)
-        if found is None:
+        if uncounted is None:
             return Measured(messages, size_bytes, None, None, None, snapshot_s)
-        lag_s = 0.0 if found.oldest_at is None else max(0.0, clock.now_us() / 1e6 - found.oldest_at)
-        return Measured(messages, size_bytes, found.waiting_bytes, lag_s, found.unusable_files, snapshot_s)
+        lag_s = 0.0 if uncounted.oldest_at is None else max(0.0, clock.now_us() / 1e6 - uncounted.oldest_at)
+        return Measured(messages, size_bytes, uncounted.waiting_bytes, lag_s, uncounted.unusable_files, snapshot_s)
 
     async def _find(self) -> _Uncounted | None:
         try:
@@ -106,27 +106,27 @@ def gauges(measured: Measured) -> Iterator[GaugeMetricFamily]:
 
 def _find(folder: Path, marks: Mapping[str, int]) -> _Uncounted:
     """Measure every spool of a folder. A spool that is newer than the marks has none: all of it waits."""
-    found = _Uncounted()
+    uncounted = _Uncounted()
     for path in spools_in(folder):
         try:
             spool = Spool.look_at(path)
         except OSError:
-            found.unusable_files += 1
+            uncounted.unusable_files += 1
             continue
         if spool is None:
             continue
         try:
             mark = marks.get(spool.name, 0)
-            found.unusable_files += mark > spool.size_bytes
-            found.waiting_bytes += max(spool.size_bytes - mark, 0)
+            uncounted.unusable_files += mark > spool.size_bytes
+            uncounted.waiting_bytes += max(spool.size_bytes - mark, 0)
             at = _oldest_at(spool, mark)
             if at is not None:
-                found.oldest_at = at if found.oldest_at is None else min(found.oldest_at, at)
+                uncounted.oldest_at = at if uncounted.oldest_at is None else min(uncounted.oldest_at, at)
         except OSError:
-            found.unusable_files += 1
+            uncounted.unusable_files += 1
         finally:
             spool.close()
-    return found
+    return uncounted
 
 
 def _oldest_at(spool: Spool, offset: int) -> float | None:

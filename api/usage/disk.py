@@ -47,9 +47,9 @@ def is_linked(file: int) -> bool:
     return os.fstat(file).st_nlink > 0
 
 
-def read(file: int, offset: int, most: int) -> bytes:
-    """Up to `most` bytes; fewer where the file ends."""
-    return os.pread(file, most, offset)
+def read(file: int, offset: int, max_bytes: int) -> bytes:
+    """Up to `max_bytes`; fewer where the file ends."""
+    return os.pread(file, max_bytes, offset)
 
 
 def write(file: int, data: bytes, offset: int) -> None:

@@ -33,7 +33,7 @@ def packed(counts: Mapping[int, int]) -> list[int]:
 
 def unpacked(histogram: Iterable[int]) -> list[tuple[int, int]]:
     """The buckets of a histogram and their counts, ascending."""
-    return [(each >> _COUNT_BITS, each & ((1 << _COUNT_BITS) - 1)) for each in histogram]
+    return [(entry >> _COUNT_BITS, entry & ((1 << _COUNT_BITS) - 1)) for entry in histogram]
 
 
 def percentiles_ms(histogram: Sequence[int], percents: Sequence[int]) -> list[float]:
@@ -43,7 +43,7 @@ def percentiles_ms(histogram: Sequence[int], percents: Sequence[int]) -> list[fl
     """
     counts = unpacked(histogram)
     total = sum(count for _, count in counts)
-    found: list[float] = []
+    percentiles: list[float] = []
     buckets, before = iter(counts), 0
     bucket, count = next(buckets, (0, 0))
     for percent in percents:
@@ -52,5 +52,5 @@ def percentiles_ms(histogram: Sequence[int], percents: Sequence[int]) -> list[fl
             before += count
             bucket, count = next(buckets)
         low, high = bounds_of(bucket)
-        found.append(round((low + (high - low) * (rank - before) / count) / 1000, 3) if count else 0.0)
-    return found
+        percentiles.append(round((low + (high - low) * (rank - before) / count) / 1000, 3) if count else 0.0)
+    return percentiles

@@ -46,7 +46,7 @@ SPOOL_KEPT_S = 600.0
 
 _LOOK_EVERY_S, _TABLE_WITHIN_S = 0.5, 5.0
 _MAX_RECORDS = 20_000  # in a batch: 760 kB of spool, and well below a second in the aggregator
-_QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a lost batch is queued again, at first and at most
+_QUEUE_AGAIN_S, _MAX_QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a lost batch is queued again, at first and at most
 MAX_QUEUED_BYTES = 64 * 1024**2
 """With this much in Valkey, of all processes together, nothing is queued. What is not queued waits on disk."""
 
@@ -130,8 +130,8 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
     sums: dict[tuple[bytes, int], UsageSum] = {}
     parts: dict[tuple[bytes, int, str, int], list[int]] = {}  # the durations
     for (credential_id, minute, number, status), records in alike.items():
-        found = sums.setdefault((credential_id, minute), UsageSum(credential_id.hex(), minute))
-        found.add(status, records)
+        total = sums.setdefault((credential_id, minute), UsageSum(credential_id.hex(), minute))
+        total.add(status, records)
         # NOTE: by name, since all unknown endpoints share one row.
         endpoint = endpoints.get(number, UNKNOWN_ENDPOINT)
         durations_us = parts.setdefault((credential_id, minute // 60, endpoint, status // 100), [])
@@ -274,8 +274,8 @@ class _Queueing:
             await self._look()
         except Exception as cause:  # noqa: BLE001 - retried after any error; `looked_at` shows for how long
             self._under_way = {
-                name: msgspec.structs.replace(each, pause_s=_QUEUE_AGAIN_S[0], again_at=0.0)
-                for name, each in self._under_way.items()
+                name: msgspec.structs.replace(under_way, pause_s=_QUEUE_AGAIN_S, again_at=0.0)
+                for name, under_way in self._under_way.items()
             }
             self._outage.report(cause, traceback=not isinstance(cause, WAITED_FOR))
         else:
@@ -308,20 +308,20 @@ class _Queueing:
         seen = [spool for spool in self._spools.all if spool.size_bytes or spool in self._spools.former]
         async with asyncio.timeout(_TABLE_WITHIN_S), self._partner.acquire() as db:
             await clock.read(db)
-            found = await marks.all(db, [spool.name for spool in seen], SPOOL_KEPT_S) if seen else []
+            known = await marks.all(db, [spool.name for spool in seen], SPOOL_KEPT_S) if seen else []
         if not seen:
             return
-        await self._compare({mark.spool: mark for mark in found}, seen, unusable)
+        await self._compare({mark.spool: mark for mark in known}, seen, unusable)
         behind = [spool for spool in seen if spool.synced_bytes > spool.added_bytes]
         queued_bytes = (await _in_thread(self._waiting.waiting)).size_bytes if behind else 0
         for spool in behind:
             if queued_bytes < MAX_QUEUED_BYTES:
                 queued_bytes += await self._queue(spool, unusable)
 
-    async def _compare(self, found: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
+    async def _compare(self, known: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
         """Note how much of each spool is in the tables, which a failover may reduce, and drop the safe spools."""
         for spool in seen:
-            mark = found.get(spool.name, Mark(spool.name, 0, is_safe=True))
+            mark = known.get(spool.name, Mark(spool.name, 0, is_safe=True))
             if mark.next_offset < spool.added_bytes:
                 log.error("usage.taken_back", spool=spool.name, had=spool.added_bytes, has=mark.next_offset)
                 self._under_way.pop(spool.name, None)
@@ -349,11 +349,11 @@ class _Queueing:
         A batch that still waits is never repeated. The first message of a batch may be one of a process that has died.
         """
         now, before = time.monotonic(), self._under_way.get(spool.name)
-        times, pause_s = 0, _QUEUE_AGAIN_S[0]
+        times, pause_s = 0, _QUEUE_AGAIN_S
         if before is not None and before.offset == spool.added_bytes:
             if now < before.again_at:
                 return 0
-            times, pause_s = before.times, min(before.pause_s * 2, _QUEUE_AGAIN_S[1])
+            times, pause_s = before.times, min(before.pause_s * 2, _MAX_QUEUE_AGAIN_S)
         is_waiting = await _in_thread(self._waiting.has, _message_id(spool, max(times - 1, 0)))
         if is_waiting:
             self._under_way[spool.name] = _UnderWay(spool.added_bytes, max(times, 1), pause_s, now + pause_s)
@@ -370,7 +370,7 @@ class _Queueing:
 
 def _report_lost(spool: Spool, batch: UsageBatch) -> None:
     """Count, once, the records of a batch that could not be read back from the disk."""
-    lost = (batch.end - batch.offset) // RECORD.size - sum(each.successful + each.failed for each in batch.sums)
+    lost = (batch.end - batch.offset) // RECORD.size - sum(total.successful + total.failed for total in batch.sums)
     if lost and batch.offset >= spool.reported_bytes:
         log.error("usage.lost_records", spool=spool.name, offset=batch.offset, end=batch.end, records=lost)
         _lost.inc(lost)

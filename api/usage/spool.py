@@ -61,9 +61,9 @@ class Spool:
         """`file` is open. Raises OSError if it is not a spool."""
         self.path, self._file = path, file
         header = _header_of(path)
-        found = disk.read(file, 0, HEADER_BYTES)
+        begin = disk.read(file, 0, HEADER_BYTES)
         # NOTE: after a power failure unsynced parts may be missing or zero, including those of the header.
-        if any(byte not in (0, expected) for byte, expected in zip(found, header, strict=False)):
+        if any(byte not in (0, expected) for byte, expected in zip(begin, header, strict=False)):
             raise OSError("not a spool of this version and name")
         self._seed = binascii.crc32(header)
         size_bytes = max(disk.size_bytes(file) - HEADER_BYTES, 0)
@@ -232,11 +232,11 @@ class Spools:
                     self.former.append(spool)
         return unusable
 
-    def report_unusable(self, found: dict[Path, str]) -> None:
+    def report_unusable(self, unusable: dict[Path, str]) -> None:
         """Remember which files can't be used now, and log the new ones."""
-        for path in found.keys() - self.unusable.keys():
-            log.error("usage.unusable", path=str(path), cause=found[path])
-        self.unusable = found
+        for path in unusable.keys() - self.unusable.keys():
+            log.error("usage.unusable", path=str(path), cause=unusable[path])
+        self.unusable = unusable
 
     def replace_truncated(self) -> None:
         """Begin a new spool if the current one was truncated or removed: another process could not read all of it.

@@ -38,18 +38,18 @@ async def watch(folder: Path) -> None:
             own.write_text(socket.gethostname())
         os.utime(own)
         _forget_old(folder)
-        if (found := others(folder)) != reported:
-            reported = found
-            if found:
+        if (names := others(folder)) != reported:
+            reported = names
+            if names:
                 log.error(
-                    "usage.folder_shared", folder=str(folder), with_hosts=found, wanted="a DATA_DIR for each host"
+                    "usage.folder_shared", folder=str(folder), with_hosts=names, wanted="a DATA_DIR for each host"
                 )
         await asyncio.sleep(_BEAT_EVERY_S)
 
 
 def others(folder: Path) -> list[str]:
     """The names of other machines that have written to the folder of spools within the last minute."""
-    found, ours = [], f"{identity()}{_SUFFIX}"
+    names, ours = [], f"{identity()}{_SUFFIX}"
     for path in folder.glob(f"*{_SUFFIX}"):
         try:
             with path.open() as file:  # NOTE: on a network file system, opening reads the server's current state
@@ -57,8 +57,8 @@ def others(folder: Path) -> list[str]:
         except OSError:
             continue  # removed, or not readable
         if path.name != ours and age_s < _FRESH_FOR_S:
-            found.append(name)
-    return sorted(found)
+            names.append(name)
+    return sorted(names)
 
 
 def _forget_old(folder: Path) -> None:

@@ -165,7 +165,7 @@ async def pool(database_url: str) -> AsyncIterator[asyncpg.Pool]:
 async def test_a_batch_that_waits_is_never_repeated(
     redis_url: str, data_dir: Path, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "_QUEUE_AGAIN_S", (0.0, 0.0))
+    monkeypatch.setattr(queue, "_QUEUE_AGAIN_S", 0.0)
     (spools,) = spools_of(data_dir, 1)
     waiting = queue.Queue(redis_url)
     queueing = queue._Queueing(spools, pool, waiting, ENDPOINTS)

@@ -59,9 +59,9 @@ class SimulatedDisk:
     def is_linked(self, file: int) -> bool:
         return self._open[file][1].names > 0
 
-    def read(self, file: int, offset: int, most: int) -> bytes:
+    def read(self, file: int, offset: int, max_bytes: int) -> bytes:
         self._may_fail(errno.EIO)
-        return bytes(self._open[file][1].seen[offset : offset + most])
+        return bytes(self._open[file][1].seen[offset : offset + max_bytes])
 
     def write(self, file: int, data: bytes, offset: int) -> None:
         self._may_fail(errno.ENOSPC)

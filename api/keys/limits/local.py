@@ -29,24 +29,24 @@ class LocalLimits:
         """Count one request without Valkey, against this process' share of the limit and of the rest of the quota,
         according to the usage tables.
         """
-        most = self._share_left(good, processes, now_s)
+        own_share = self._share_left(good, processes, now_s)
         admissions = self._minute_of(good.credential_id, now_s)
         left = self._left_of(good, processes)
         quota_exceeded = left is not None and not left.remaining
-        admitted = len(admissions) < most and not quota_exceeded
+        admitted = len(admissions) < own_share and not quota_exceeded
         if admitted:
             admissions.append(now_s)
             self.unreported.append((good.credential_id, now_s))
             if good.quota is not None:
                 self._of_quotas[good.credential_id, good.quota.since] += 1
                 left = self._left_of(good, processes)
-        first_to_leave = admissions[max(len(admissions) - max(most, 1), 0)] if admissions else now_s
+        first_to_leave = admissions[max(len(admissions) - max(own_share, 1), 0)] if admissions else now_s
         return Verdict(
             credential_id=good.credential_id,
             network_id=good.network_id,
             admitted=admitted,
             limit=good.limit,
-            remaining=max(most - len(admissions), 0),
+            remaining=max(own_share - len(admissions), 0),
             reset_s=math.ceil(first_to_leave + MINUTE_S - now_s),
             quota_exceeded=quota_exceeded,
             quota=left,
@@ -77,10 +77,10 @@ class LocalLimits:
 
     def _share_left(self, good: GoodKey, processes: int, now_s: float) -> int:
         """This process' share of a limit. In the first minute of an outage, others may have taken more than theirs."""
-        most, view = share(good.limit, processes), self._views.get(good.credential_id)
+        own_share, view = share(good.limit, processes), self._views.get(good.credential_id)
         if view is None or now_s - view.at_s >= MINUTE_S:
-            return most
-        return min(most, view.own + -(-view.left // processes))
+            return own_share
+        return min(own_share, view.own + -(-view.left // processes))
 
     def _left_of(self, good: GoodKey, processes: int) -> QuotaLeft | None:
         """The rest of a quota that this process may admit without Valkey."""

@@ -22,7 +22,7 @@ log = structlog.get_logger()
 BEAT_EVERY_S = 0.25
 """The interval of heartbeats."""
 
-_BEAT_AGAIN_S = 0.05, 0.5  # while requests wait, and after that
+_BEAT_HELD_S, _BEAT_AGAIN_S = 0.05, 0.5  # while requests wait, and after that
 _ANY = KeyUse()  # of a key without restrictions
 
 
@@ -127,7 +127,7 @@ class SharedLimits:
                 continue
             await self._heartbeat()
             if process.state is REPORTED:
-                await asyncio.sleep(_BEAT_AGAIN_S[not process.hold(time.monotonic())])
+                await asyncio.sleep(_BEAT_HELD_S if process.hold(time.monotonic()) else _BEAT_AGAIN_S)
 
     async def _heartbeat(self) -> None:
         answer = await self._run(scripts.BEAT, scripts.beat(self.participant))

@@ -9,6 +9,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Sequence
 from enum import Enum, auto
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -67,6 +68,13 @@ class Report(msgspec.Struct, frozen=True):
     ages_us: dict[UUID, list[int]]
 
 
+class _Batch(NamedTuple):
+    """Some admissions of this process: their times by credential."""
+
+    number: int
+    moments: dict[UUID, list[float]]
+
+
 class Participant:
     """The part of one process in the limits of all. Times are seconds on its monotonic clock.
 
@@ -83,7 +91,7 @@ class Participant:
         self.peers: Sequence[bytes] = ()  # processes with a heartbeat in the last minute, as Valkey last said
         self._current = b""  # the life to report to; empty until a heartbeat has named it
         self._first_minute_ends_at = 0.0  # of the life
-        self._owed: deque[tuple[int, dict[UUID, list[float]]]] = deque()  # batches: number, and times of admissions
+        self._owed: deque[_Batch] = deque()
         self._batches = 0
         self._held_since: float | None = None
         self._asked: Counter[UUID] = Counter()  # requests in its share that Valkey is counting now
@@ -117,16 +125,16 @@ class Participant:
         """The report that Valkey needs now; None if the next heartbeat says more."""
         if self.state is not OWING or not self._current:
             return None
-        number, moments = self._owed[0] if self._owed else (self._batches, {})
+        batch = self._owed[0] if self._owed else _Batch(self._batches, {})
         ages_us = {
             credential_id: [int((now_s - moment) * 1e6) for moment in times if now_s - moment < MINUTE_S]
-            for credential_id, times in moments.items()
+            for credential_id, times in batch.moments.items()
         }
-        return Report(self._current, number, len(self._owed) < 2, ages_us)
+        return Report(self._current, batch.number, len(self._owed) < 2, ages_us)
 
     def reported(self, report: Report, accepted: bool) -> None:
         """A report was answered. It is not accepted if its life has ended."""
-        if accepted and self._owed and self._owed[0][0] == report.number:
+        if accepted and self._owed and self._owed[0].number == report.number:
             self._owed.popleft()
         if report.life != self._current:
             return
@@ -175,7 +183,7 @@ class Participant:
             for credential_id, moment in admissions[first : first + _MAX_REPORTED]:
                 moments.setdefault(credential_id, []).append(moment)
             self._batches += 1
-            self._owed.append((self._batches, moments))
+            self._owed.append(_Batch(self._batches, moments))
 
     def _enter(self, event: Event) -> None:
         self.state = TRANSITIONS[self.state][event]

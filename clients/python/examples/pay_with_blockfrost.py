@@ -30,13 +30,13 @@ def main() -> None:
 
     while time.monotonic() < submitted_at + SEEN_WITHIN_S:
         try:
-            found = context.api.transaction(tx_hash)
+            transaction = context.api.transaction(tx_hash)
         except ApiError as refusal:
             if refusal.status_code != 404:
                 raise
             time.sleep(0.2)
             continue
-        print(f"in block {found.block_height}, {time.monotonic() - submitted_at:.1f} s later, to {receiver}")
+        print(f"in block {transaction.block_height}, {time.monotonic() - submitted_at:.1f} s later, to {receiver}")
         return
     raise SystemExit(f"not in a block within {SEEN_WITHIN_S} s")
 

@@ -24,6 +24,6 @@ with Ledgerline(os.environ["URL"], api_key=os.environ["KEY"]) as service:
 
     tx_hash = context.submit_tx(tx)
     print(f"submitted {tx_hash}")
-    found = context.wait_for(tx_hash, confirmations=1)
-    print(f"in block {found['block_no']}, confirmations: 1")
+    transaction = context.wait_for(tx_hash, confirmations=1)
+    print(f"in block {transaction['block_no']}, confirmations: 1")
     print(f"paid to {receiver}")

@@ -132,10 +132,10 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano ha
         except LedgerlineError as refusal:
             raise _failure(refusal) from refusal
         return {
-            f"{_PURPOSES.get(each['purpose'], each['purpose'])}:{each['index']}": ExecutionUnits(
-                mem=each["memory"], steps=each["cpu"]
+            f"{_PURPOSES.get(budget['purpose'], budget['purpose'])}:{budget['index']}": ExecutionUnits(
+                mem=budget["memory"], steps=budget["cpu"]
             )
-            for each in budgets
+            for budget in budgets
         }
 
     def wait_for(self, tx_hash: str, *, confirmations: int = 0, within_s: float = 120.0) -> types.FullTransaction:
@@ -154,9 +154,9 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano ha
                 raise TransactionFailedException(f"{tx_hash} expired before a block included it")
             if followed is not None and followed["state"] == "rolled_back" and followed["rolled_back_at"] != fork:
                 fork, refused = followed["rolled_back_at"], self._resubmit(tx_hash)
-            found = self._confirmed(tx_hash, confirmations, followed)
-            if found is not None:
-                return found
+            transaction = self._confirmed(tx_hash, confirmations, followed)
+            if transaction is not None:
+                return transaction
             if time.monotonic() > deadline:
                 raise refused or TimeoutError(f"{tx_hash} was not confirmed within {within_s:.0f} s")
             time.sleep(ASK_EVERY_S)
@@ -170,8 +170,8 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano ha
             enough = followed["confirmations"] is not None and followed["confirmations"] >= confirmations
             return self._transaction(tx_hash) if enough else None
         tip_no = self._service.get_network()["data"]["tip"]["block_no"]
-        found = self._transaction(tx_hash)
-        return found if found is not None and tip_no >= found["block_no"] + confirmations else None
+        transaction = self._transaction(tx_hash)
+        return transaction if transaction is not None and tip_no >= transaction["block_no"] + confirmations else None
 
     def _followed(self, tx_hash: str) -> types.SubmittedTransaction | None:
         """The state of a submitted transaction; None if this key can't read it."""
@@ -210,22 +210,22 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano ha
         An output is left out if pycardano can't represent its reference script: Plutus V4, a native script with
         more than some hundred levels, or one that pycardano would serialise differently.
         """
-        read = [self._output(each) for each in self._unspent(address)]
+        read = [self._output(output) for output in self._unspent(address)]
         return [output for output in read if output is not None]
 
     def _unspent(self, address: str) -> list[types.UnspentOutput]:
         """All pages of the list, read again from the first one if a block arrives meanwhile."""
         for _ in range(MAX_READS):
-            found: list[types.UnspentOutput] = []
+            outputs: list[types.UnspentOutput] = []
             blocks: set[str] = set()
             more = True
             while more and len(blocks) < 2:
-                page = self._service.list_address_utxos(address, limit=PAGE, offset=len(found), order="asc")
+                page = self._service.list_address_utxos(address, limit=PAGE, offset=len(outputs), order="asc")
                 blocks.add(page["last_updated"]["block_hash"])
-                found += page["data"]
+                outputs += page["data"]
                 more = page["pagination"]["hasMore"]
             if len(blocks) == 1:
-                return found
+                return outputs
         raise TimeoutError(f"blocks arrive faster than the outputs of {address} can be read")
 
     def _output(self, told: types.UnspentOutput) -> UTxO | None:
@@ -292,7 +292,7 @@ def _parameters(told: dict[str, Any]) -> ProtocolParameters:
             name.replace("plutus:v", "PlutusV"): _by_position(model) for name, model in told["plutusCostModels"].items()
         },
         maximum_reference_scripts_size=told.get("maxReferenceScriptsSizePerTransaction"),
-        min_fee_reference_scripts=references and {name: Fraction(str(each)) for name, each in references.items()},
+        min_fee_reference_scripts=references and {name: Fraction(str(price)) for name, price in references.items()},
     )
 
 
