@@ -117,22 +117,22 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
     """Get a stake account."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        found = await _known(db, raw, ask.network)
+        account = await _known(db, raw, ask.network)
         certificates = await _certified.only(db, raw)
         withdrawn = await _withdrawals_sum(db, raw)
     return Account(
-        stake_address=found.stake_address,
+        stake_address=account.stake_address,
         active=certificates.pool_id is not None,
-        registered=found.registered,
+        registered=account.registered,
         active_epoch=certificates.registration_epoch_no,
-        controlled_amount=str(found.lovelace + found.rewards),
-        rewards_sum=None if withdrawn is None else str(withdrawn + found.rewards),
+        controlled_amount=str(account.lovelace + account.rewards),
+        rewards_sum=None if withdrawn is None else str(withdrawn + account.rewards),
         withdrawals_sum=None if withdrawn is None else str(withdrawn),
         reserves_sum=None,
         treasury_sum=None,
-        withdrawable_amount=str(found.rewards),
+        withdrawable_amount=str(account.rewards),
         pool_id=None if certificates.pool_id is None else show_pool_id(certificates.pool_id),
-        drep_id=None if found.delegate_representative is None else _drep_id(found.delegate_representative),
+        drep_id=None if account.delegate_representative is None else _drep_id(account.delegate_representative),
     )
 
 
@@ -164,24 +164,24 @@ async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
     """List the delegations of an account to pools, including past ones."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        found = (await accounts.list_account_delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
-        by_tx = [each.transaction for each in found if each.transaction is not None]
-        blocks = await outputs.blocks_at(db, [each.slot_no for each in by_tx])
-        paid = await outputs.paid(db, [each.tx_hash for each in by_tx])
+        listed = (await accounts.list_account_delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
+        by_tx = [delegation.transaction for delegation in listed if delegation.transaction is not None]
+        blocks = await outputs.blocks_at(db, [transaction.slot_no for transaction in by_tx])
+        paid = await outputs.paid(db, [transaction.tx_hash for transaction in by_tx])
     genesis_time = int(ask.network.start_time.timestamp())
     return [
-        Delegation(each.active_epoch_no, _GENESIS_TX, "0", each.pool_id, 0, genesis_time, 0)
-        if each.transaction is None
+        Delegation(delegation.active_epoch_no, _GENESIS_TX, "0", delegation.pool_id, 0, genesis_time, 0)
+        if delegation.transaction is None
         else Delegation(
-            active_epoch=each.active_epoch_no,
-            tx_hash=each.transaction.tx_hash,
-            amount=str(paid[each.transaction.tx_hash]),
-            pool_id=each.pool_id,
-            tx_slot=each.transaction.slot_no,
-            block_time=int(each.transaction.block_time.timestamp()),
-            block_height=blocks[each.transaction.slot_no].block_no,
+            active_epoch=delegation.active_epoch_no,
+            tx_hash=delegation.transaction.tx_hash,
+            amount=str(paid[delegation.transaction.tx_hash]),
+            pool_id=delegation.pool_id,
+            tx_slot=delegation.transaction.slot_no,
+            block_time=int(delegation.transaction.block_time.timestamp()),
+            block_height=blocks[delegation.transaction.slot_no].block_no,
         )
-        for each in found
+        for delegation in listed
     ]
 
 
@@ -189,17 +189,17 @@ async def withdrawals(ask: ChainAsk[AccountPage]) -> list[Withdrawal]:
     """List the withdrawals of rewards from an account."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        found = (await accounts.list_account_withdrawals(ask.about(_list(AccountList, ask.question), db))).data
-        blocks = await outputs.blocks_at(db, [each.slot_no for each in found])
+        listed = (await accounts.list_account_withdrawals(ask.about(_list(AccountList, ask.question), db))).data
+        blocks = await outputs.blocks_at(db, [withdrawal.slot_no for withdrawal in listed])
     return [
         Withdrawal(
-            each.tx_hash,
-            str(each.lovelace),
-            each.slot_no,
-            int(each.block_time.timestamp()),
-            blocks[each.slot_no].block_no,
+            withdrawal.tx_hash,
+            str(withdrawal.lovelace),
+            withdrawal.slot_no,
+            int(withdrawal.block_time.timestamp()),
+            blocks[withdrawal.slot_no].block_no,
         )
-        for each in found
+        for withdrawal in listed
     ]
 
 
@@ -226,9 +226,9 @@ def _list(question: type[ListT], page: AccountPage) -> ListT:
 
 async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Account:
     """An account that was ever used or registered, in a snapshot. Raises Refusal for others."""
-    found, _ = await accounts.read_with_tip(db, raw, network)
-    used = found.transaction_count or found.utxo_count or found.withdrawal_count or found.rewards
-    known = used or found.registered or found.delegate_representative
+    account, _ = await accounts.read_with_tip(db, raw, network)
+    used = account.transaction_count or account.utxo_count or account.withdrawal_count or account.rewards
+    known = used or account.registered or account.delegate_representative
     if not (known or (await _certified.only(db, raw)).certified):
         raise refusals.never_used()
-    return found
+    return account

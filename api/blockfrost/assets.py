@@ -145,8 +145,8 @@ async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlac
     async with ask.snapshot() as db:
         limit, offset = await _between(db, asked)
         question = AssetListQuestion(asset=asked.asset, limit=max(limit, 1), offset=offset, order=asked.order)
-        found = (await assets.list_asset_transactions(ask.about(question, db))).data
-        return await places_of(db, found[:limit])
+        entries = (await assets.list_asset_transactions(ask.about(question, db))).data
+        return await places_of(db, entries[:limit])
 
 
 async def transaction_hashes(ask: ChainAsk[AssetTransactions]) -> list[str]:

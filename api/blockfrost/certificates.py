@@ -69,41 +69,41 @@ class PoolRetirement(msgspec.Struct, frozen=True):
 
 async def stakes(ask: ChainAsk[TransactionQuestion]) -> list[StakeCertificate]:
     """List the registrations and deregistrations of accounts in a transaction."""
-    kinds = ("stakeCredentialRegistration", "stakeCredentialDeregistration")
-    _, found = await _of(ask, *kinds)
+    registration = "stakeCredentialRegistration"
+    _, placed = await _placed_certificates(ask, registration, "stakeCredentialDeregistration")
     return [
-        StakeCertificate(at, each.stake_address, each.type == kinds[0])
-        for at, each in found
-        if each.stake_address is not UNSET
+        StakeCertificate(at, certificate.stake_address, certificate.type == registration)
+        for at, certificate in placed
+        if certificate.stake_address is not UNSET
     ]
 
 
 async def delegations(ask: ChainAsk[TransactionQuestion]) -> list[Delegation]:
     """List the delegations to pools in a transaction."""
-    slot_no, found = await _of(ask, "stakeDelegation")
+    slot_no, placed = await _placed_certificates(ask, "stakeDelegation")
     active_epoch = ask.network.epoch_of(slot_no) + ACTIVE_AFTER_EPOCHS
     return [
-        Delegation(at, at, each.stake_address, each.pool_id, active_epoch)
-        for at, each in found
-        if each.stake_address is not UNSET and each.pool_id is not UNSET
+        Delegation(at, at, certificate.stake_address, certificate.pool_id, active_epoch)
+        for at, certificate in placed
+        if certificate.stake_address is not UNSET and certificate.pool_id is not UNSET
     ]
 
 
 async def pool_updates(ask: ChainAsk[TransactionQuestion]) -> list[PoolUpdate]:
     """List the registrations of pools in a transaction."""
     async with ask.snapshot() as db:
-        tx, found = await _certificates(db, ask, "stakePoolRegistration")
-        active_from = await _active_from(db, tx, found, ask.network)
-    return list(_pool_updates(found, active_from))
+        tx, placed = await _certificates(db, ask, "stakePoolRegistration")
+        active_from = await _active_from(db, tx, placed, ask.network)
+    return list(_pool_updates(placed, active_from))
 
 
 async def pool_retirements(ask: ChainAsk[TransactionQuestion]) -> list[PoolRetirement]:
     """List the retirements of pools in a transaction."""
-    _, found = await _of(ask, "stakePoolRetirement")
+    _, placed = await _placed_certificates(ask, "stakePoolRetirement")
     return [
-        PoolRetirement(at, each.pool_id, each.retirement_epoch)
-        for at, each in found
-        if each.pool_id is not UNSET and each.retirement_epoch is not UNSET
+        PoolRetirement(at, certificate.pool_id, certificate.retirement_epoch)
+        for at, certificate in placed
+        if certificate.pool_id is not UNSET and certificate.retirement_epoch is not UNSET
     ]
 
 
@@ -127,26 +127,26 @@ _parse_pool_id = PoolIdKind().of_text
 _Placed = tuple[int | None, Certificate]
 
 
-async def _of(ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
+async def _placed_certificates(ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
     """The slot of a transaction, and its certificates of some kinds with their places."""
     async with ask.snapshot() as db:
-        tx_id, found = await _certificates(db, ask, *kinds)
-    return slot_of(tx_id), found
+        tx_id, placed = await _certificates(db, ask, *kinds)
+    return slot_of(tx_id), placed
 
 
 async def _certificates(db: Connection, ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
     """The number of a transaction, and its certificates of some kinds with their places, in a snapshot."""
-    found = await transactions.one(db, ask)
+    transaction = await transactions.read(db, ask)
     row = await _placed.only(db, ask.question.hash)
     places = packed.unpack_extra(row.extra).certificate_places
-    placed = zip(places or range(len(found.certificates)), found.certificates, strict=True)
-    return row.tx_id, [(at, each) for at, each in placed if each.type in kinds]
+    placed = zip(places or range(len(transaction.certificates)), transaction.certificates, strict=True)
+    return row.tx_id, [(at, certificate) for at, certificate in placed if certificate.type in kinds]
 
 
-async def _active_from(db: Connection, tx_id: int, found: Sequence[_Placed], network: Network) -> list[int | None]:
+async def _active_from(db: Connection, tx_id: int, placed: Sequence[_Placed], network: Network) -> list[int | None]:
     """For each registration, the first epoch in which its parameters count."""
     epoch_no = network.epoch_of(slot_of(tx_id))
-    pools = [_parse_pool_id(each.pool_id) for _, each in found if each.pool_id is not UNSET]
+    pools = [_parse_pool_id(certificate.pool_id) for _, certificate in placed if certificate.pool_id is not UNSET]
     rows = {row.pool_id: row for row in await _registered_before.all(db, pools, tx_id, epoch_no)}
     return [
         epoch_no + _CHANGED_AFTER_EPOCHS if pool in pools[:nth] else _new_from(rows[pool], epoch_no, network)
@@ -165,14 +165,14 @@ def _new_from(row: _RegisteredRow, epoch_no: int, network: Network) -> int | Non
     return epoch_no + (_CHANGED_AFTER_EPOCHS if is_registered else _NEW_AFTER_EPOCHS)
 
 
-def _pool_updates(found: list[_Placed], active_from: list[int | None]) -> Iterator[PoolUpdate]:
-    for (at, each), active_epoch in zip(found, active_from, strict=True):
-        if each.pool is UNSET or each.pool_id is UNSET:
+def _pool_updates(placed: list[_Placed], active_from: list[int | None]) -> Iterator[PoolUpdate]:
+    for (at, certificate), active_epoch in zip(placed, active_from, strict=True):
+        if certificate.pool is UNSET or certificate.pool_id is UNSET:
             continue
-        pool = each.pool
+        pool = certificate.pool
         yield PoolUpdate(
             cert_index=at,
-            pool_id=each.pool_id,
+            pool_id=certificate.pool_id,
             vrf_key=pool.vrf_key_hash,
             pledge=str(pool.pledge),
             margin_cost=show_ratio(Fraction(pool.margin)),

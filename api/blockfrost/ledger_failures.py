@@ -79,13 +79,13 @@ def _shown(code: int, name: str, data: Any) -> str:
 
 
 def _signatories(data: Json) -> str:
-    return _set(f'KeyHash {{unKeyHash = "{each}"}}' for each in data["missingSignatories"])
+    return _set(f'KeyHash {{unKeyHash = "{key_hash}"}}' for key_hash in data["missingSignatories"])
 
 
 def _inputs(data: Json) -> str:
     return _set(
-        f'TxIn (TxId {{unTxId = SafeHash "{each["transaction"]["id"]}"}}) (TxIx {{unTxIx = {each["index"]}}})'
-        for each in data["unknownOutputReferences"]
+        f'TxIn (TxId {{unTxId = SafeHash "{reference["transaction"]["id"]}"}}) (TxIx {{unTxIx = {reference["index"]}}})'
+        for reference in data["unknownOutputReferences"]
     )
 
 

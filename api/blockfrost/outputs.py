@@ -71,9 +71,9 @@ _paid = _sql.query("paid", _Paid)
 _spenders = _sql.query("spenders", _Spender)
 
 
-async def unspent(db: Connection, found: list[UnspentOutput], network: Network) -> list[Unspent]:
+async def unspent(db: Connection, unspent_outputs: list[UnspentOutput], network: Network) -> list[Unspent]:
     """Unspent outputs as Blockfrost shows them, in the snapshot in which they were found."""
-    blocks = await blocks_at(db, [output.slot_no for output in found if output.slot_no is not None])
+    blocks = await blocks_at(db, [output.slot_no for output in unspent_outputs if output.slot_no is not None])
     return [
         Unspent(
             address=output.address,
@@ -88,7 +88,7 @@ async def unspent(db: Connection, found: list[UnspentOutput], network: Network) 
             inline_datum=output.inline_datum,
             reference_script_hash=output.reference_script_hash,
         )
-        for output in found
+        for output in unspent_outputs
     ]
 
 
@@ -99,13 +99,13 @@ async def blocks_at(db: Connection, slots: Iterable[int]) -> Mapping[int, BlockA
 
 async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:
     """Transactions by hash; unknown ones are omitted."""
-    wanted = [bytes.fromhex(each) for each in set(hashes)]
+    wanted = [bytes.fromhex(digits) for digits in set(hashes)]
     return {row.hash.hex(): row for row in await _placed.all(db, wanted)}
 
 
 async def paid(db: Connection, hashes: Iterable[str]) -> Mapping[str, int]:
     """The lovelace in the outputs of transactions, by hash."""
-    rows = await _paid.all(db, [bytes.fromhex(each) for each in set(hashes)])
+    rows = await _paid.all(db, [bytes.fromhex(digits) for digits in set(hashes)])
     return {row.hash.hex(): sum(output.lovelace for output in packed.unpack_outputs(row.outputs)[1]) for row in rows}
 
 

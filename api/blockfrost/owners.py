@@ -51,20 +51,20 @@ async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: 
     async with ask.snapshot() as db:
         first, beyond = await limits(db, page)
         wanted = Between(page.count, page.offset, page.order, first, beyond)
-        found = await transactions.between(db, owner, raw, wanted, ask.network)
-        if not found:
+        entries = await transactions.between(db, owner, raw, wanted, ask.network)
+        if not entries:
             await refuse_unused(db, owner, raw, ask.network)
-        return await places_of(db, found)
+        return await places_of(db, entries)
 
 
-async def places_of(db: Connection, found: Sequence[HistoryEntry | AssetTransaction]) -> list[TransactionPlace]:
+async def places_of(db: Connection, entries: Sequence[HistoryEntry | AssetTransaction]) -> list[TransactionPlace]:
     """The places of transactions, in the snapshot in which they were found."""
-    places = await outputs.placed(db, [entry.tx_hash for entry in found])
+    places = await outputs.placed(db, [entry.tx_hash for entry in entries])
     return [
         TransactionPlace(
             entry.tx_hash, index_of(places[entry.tx_hash].tx_id), entry.block_no, int(entry.block_time.timestamp())
         )
-        for entry in found
+        for entry in entries
     ]
 
 
@@ -73,7 +73,7 @@ async def holdings(
 ) -> tuple[list[Amount], bool]:
     """Assets of an owner, and whether more follow, in a snapshot."""
     page = await owners.holdings(ask.about(HoldingList(limit=limit), db), owner, raw)
-    return [_amount(each) for each in page.data], page.pagination.has_more
+    return [_amount(holding) for holding in page.data], page.pagination.has_more
 
 
 async def refuse_unused(db: Connection, owner: OwnerKind, raw: bytes, network: Network) -> None:

@@ -115,7 +115,9 @@ async def listed(ask: ChainAsk[Page]) -> list[str]:
 async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
     """List the registered pools with their stake and parameters."""
     async with ask.snapshot() as db:
-        found = [(await pools.get_pool(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)]
+        stake_pools = [
+            (await pools.get_pool(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)
+        ]
     return [
         PoolEntry(
             pool.pool_id,
@@ -129,7 +131,7 @@ async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
             pool.fixed_cost,
             None if pool.metadata_url is None else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
         )
-        for pool in found
+        for pool in stake_pools
     ]
 
 
@@ -142,7 +144,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
             [tx_hash.hex() for tx_hash in reversed(await query.all(db, ask.question.pool))]
             for query in _certificates.values()
         ]
-        owners = [parse_stake(each, ask.network) for each in pool.owners]
+        owners = [parse_stake(text, ask.network) for text in pool.owners]
         pledge = await _live_pledge.only(db, ask.question.pool, owners)
     return Pool(
         pool_id=pool.pool_id,
@@ -197,8 +199,8 @@ async def delegators(ask: ChainAsk[DelegatorPage]) -> list[Delegator]:
             beyond = max(total - asked.offset, 0)
             limit = min(asked.count, beyond)
             largest_first = DelegatorsQuestion(pool=asked.pool, limit=limit, offset=beyond - limit)
-        found = (await pools.list_pool_delegators(ask.about(largest_first, db))).data.delegators
-    shown = [Delegator(each.stake_address, each.amount) for each in found]
+        listed = (await pools.list_pool_delegators(ask.about(largest_first, db))).data.delegators
+    shown = [Delegator(delegator.stake_address, delegator.amount) for delegator in listed]
     return shown[::-1] if asked.order == "asc" else shown
 
 

@@ -78,7 +78,7 @@ def authorization(headers: MultiMapping[str]) -> Sequence[str]:
 
 def is_for_another_network(headers: MultiMapping[str], name: str) -> bool:
     """Whether the API key, which is one for the network `name`, is sent with the name of another."""
-    return any(found[2] != name for text in _authorization(headers) if (found := _PREFIXED.match(text)))
+    return any(match[2] != name for text in _authorization(headers) if (match := _PREFIXED.match(text)))
 
 
 def failure(refusal: Refusal) -> tuple[int, bytes]:

@@ -127,35 +127,37 @@ class Withdrawal(msgspec.Struct, frozen=True):
 async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
     """Get a transaction by hash."""
     async with ask.snapshot() as db:
-        found = await one(db, ask)
-        place = (await outputs.placed(db, [found.tx_hash]))[found.tx_hash]
-    kinds = [each.type for each in found.certificates]
+        transaction = await read(db, ask)
+        place = (await outputs.placed(db, [transaction.tx_hash]))[transaction.tx_hash]
+    kinds = [certificate.type for certificate in transaction.certificates]
     delegations = sum(
-        each.pool_id is not msgspec.UNSET for each in found.certificates if each.type == "stakeDelegation"
+        certificate.pool_id is not msgspec.UNSET
+        for certificate in transaction.certificates
+        if certificate.type == "stakeDelegation"
     )
     return Transaction(
-        hash=found.tx_hash,
-        block=found.block_hash,
-        block_height=found.block_no,
-        block_time=int(found.block_time.timestamp()),
-        slot=found.slot_no,
+        hash=transaction.tx_hash,
+        block=transaction.block_hash,
+        block_height=transaction.block_no,
+        block_time=int(transaction.block_time.timestamp()),
+        slot=transaction.slot_no,
         index=index_of(place.tx_id),
-        output_amount=amounts.total(output.value for output in found.outputs),
-        fees=_text(found.fee),
-        deposit=_text(_deposit(found)),
-        size=found.size if found.slot_no >= ask.network.byron_slots else _byron_size(found),
-        invalid_before=_text(found.invalid_before),
-        invalid_hereafter=_text(found.invalid_hereafter),
-        utxo_count=len(found.inputs) + len(found.outputs),
-        withdrawal_count=len(found.withdrawals),
+        output_amount=amounts.total(output.value for output in transaction.outputs),
+        fees=_text(transaction.fee),
+        deposit=_text(_deposit(transaction)),
+        size=transaction.size if transaction.slot_no >= ask.network.byron_slots else _byron_size(transaction),
+        invalid_before=_text(transaction.invalid_before),
+        invalid_hereafter=_text(transaction.invalid_hereafter),
+        utxo_count=len(transaction.inputs) + len(transaction.outputs),
+        withdrawal_count=len(transaction.withdrawals),
         mir_cert_count=None,
         delegation_count=delegations,
         stake_cert_count=kinds.count("stakeCredentialRegistration") + kinds.count("stakeCredentialDeregistration"),
         pool_update_count=kinds.count("stakePoolRegistration"),
         pool_retire_count=kinds.count("stakePoolRetirement"),
-        asset_mint_or_burn_count=len(found.mint),
+        asset_mint_or_burn_count=len(transaction.mint),
         redeemer_count=None,
-        valid_contract=found.valid,
+        valid_contract=transaction.valid,
         treasury_donation=None,
     )
 
@@ -177,22 +179,22 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
 
 async def metadata(ask: ChainAsk[TransactionQuestion]) -> list[LabelledJson]:
     """List the metadata of a transaction as plain JSON."""
-    return [LabelledJson(label, _plain(each)) for label, each in await _labelled(ask)]
+    return [LabelledJson(label, _plain(value)) for label, value in await _labelled(ask)]
 
 
 async def metadata_cbor(ask: ChainAsk[TransactionQuestion]) -> list[LabelledCbor]:
     """List the metadata of a transaction as CBOR: for each label, a map whose only key is that label."""
-    return [_labelled_cbor(label, each) for label, each in await _labelled(ask)]
+    return [_labelled_cbor(label, value) for label, value in await _labelled(ask)]
 
 
 async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
     """List the withdrawals of rewards of a transaction."""
     async with ask.snapshot() as db:
-        found = await one(db, ask)
-    return [Withdrawal(each.stake_address, str(each.lovelace)) for each in found.withdrawals]
+        transaction = await read(db, ask)
+    return [Withdrawal(withdrawal.stake_address, str(withdrawal.lovelace)) for withdrawal in transaction.withdrawals]
 
 
-async def one(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
+async def read(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
     """The transaction of a question, in a snapshot, with the lovelace of its inputs only. Raises Refusal."""
     row = await transactions.find(db, ask.question.hash)
     if row is None:
@@ -204,8 +206,8 @@ async def one(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransac
 async def _labelled(ask: ChainAsk[TransactionQuestion]) -> list[tuple[str, LabelMetadata]]:
     """The metadata of a transaction by label; as with Blockfrost, none if its scripts failed."""
     async with ask.snapshot() as db:
-        found = await one(db, ask)
-    return sorted(found.metadata.items(), key=lambda item: int(item[0])) if found.valid else []
+        transaction = await read(db, ask)
+    return sorted(transaction.metadata.items(), key=lambda item: int(item[0])) if transaction.valid else []
 
 
 def _without_assets(spent: packed.Spent) -> transactions.Input:
@@ -214,10 +216,10 @@ def _without_assets(spent: packed.Spent) -> transactions.Input:
 
 
 async def _shown(db: Connection, row: FoundTransaction, network: Network) -> InputsAndOutputs:
-    found = await transactions.full(db, row, network, grouped=False, inputs=[])
-    spent = [each.tx_hash.hex() for each in packed.unpack_spent(row.inputs)]
-    sources = await outputs.placed(db, [found.tx_hash, *spent])
-    spenders = await outputs.spenders(db, sources[found.tx_hash].tx_id)
+    transaction = await transactions.full(db, row, network, grouped=False, inputs=[])
+    spent = [spending.tx_hash.hex() for spending in packed.unpack_spent(row.inputs)]
+    sources = await outputs.placed(db, [transaction.tx_hash, *spent])
+    spenders = await outputs.spenders(db, sources[transaction.tx_hash].tx_id)
 
     async def carried(made: Sequence[tuple[str, int]]) -> list[Carried]:
         return await contracts.carried(
@@ -226,15 +228,15 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
 
     async def inputs() -> AsyncIterator[Input]:
         async for some in transactions.input_batches(db, row.numbering, row.inputs, grouped=False):
-            what = await carried([(each.tx_hash, each.output_index) for each in some])
-            for each, its in zip(some, what, strict=True):
-                yield _input(each, its)
+            what = await carried([(source.tx_hash, source.output_index) for source in some])
+            for source, its in zip(some, what, strict=True):
+                yield _input(source, its)
 
-    made = await carried([(found.tx_hash, output.output_index) for output in found.outputs])
+    made = await carried([(transaction.tx_hash, output.output_index) for output in transaction.outputs])
     are_few = len(row.inputs) <= MAX_AT_ONCE_BYTES and len(spent) <= transactions.INPUTS_AT_ONCE
     return InputsAndOutputs(
-        found.tx_hash,
-        [each async for each in inputs()] if are_few else in_parts(inputs()),
+        transaction.tx_hash,
+        [shown async for shown in inputs()] if are_few else in_parts(inputs()),
         [
             Output(
                 address=output.address,
@@ -246,7 +248,7 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
                 reference_script_hash=what.reference_script_hash,
                 consumed_by_tx=spenders.get(output.output_index),
             )
-            for output, what in zip(found.outputs, made, strict=True)
+            for output, what in zip(transaction.outputs, made, strict=True)
         ],
     )
 
@@ -264,37 +266,37 @@ def _input(spent: transactions.Input, what: Carried) -> Input:
     )
 
 
-def _deposit(found: FullTransaction) -> int | None:
+def _deposit(transaction: FullTransaction) -> int | None:
     """The amount that a transaction paid beyond outputs and fee, below 0 if it got deposits back; None if unknown."""
-    if not found.valid:
+    if not transaction.valid:
         return 0
-    spent: list[Value] = [each.value for each in found.inputs if each.value is not None]
-    if found.fee is None or len(spent) < len(found.inputs):
+    spent: list[Value] = [source.value for source in transaction.inputs if source.value is not None]
+    if transaction.fee is None or len(spent) < len(transaction.inputs):
         return None
-    paid = sum(value.lovelace for value in spent) + sum(each.lovelace for each in found.withdrawals)
-    return paid - sum(output.value.lovelace for output in found.outputs) - found.fee
+    paid = sum(value.lovelace for value in spent) + sum(withdrawal.lovelace for withdrawal in transaction.withdrawals)
+    return paid - sum(output.value.lovelace for output in transaction.outputs) - transaction.fee
 
 
-def _byron_size(found: FullTransaction) -> int:
-    paid = [(address.of_node(output.address), output.value.lovelace) for output in found.outputs]
-    return byron_size.size_bytes([spent.output_index for spent in found.inputs], paid)
+def _byron_size(transaction: FullTransaction) -> int:
+    paid = [(address.of_node(output.address), output.value.lovelace) for output in transaction.outputs]
+    return byron_size.size_bytes([spent.output_index for spent in transaction.inputs], paid)
 
 
 def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _plain(found: LabelMetadata) -> Any:
-    if found.json is msgspec.UNSET:
+def _plain(value: LabelMetadata) -> Any:
+    if value.json is msgspec.UNSET:
         return None
     try:
-        return plain.of_detailed(msgspec.json.decode(found.json))
+        return plain.of_detailed(msgspec.json.decode(value.json))
     except ValueError:  # keys nested too deeply in keys
         return None
 
 
-def _labelled_cbor(label: str, found: LabelMetadata) -> LabelledCbor:
-    if found.cbor is msgspec.UNSET:
+def _labelled_cbor(label: str, value: LabelMetadata) -> LabelledCbor:
+    if value.cbor is msgspec.UNSET:
         return LabelledCbor(label, None, None)
-    whole = f"a1{cbor2.dumps(int(label)).hex()}{found.cbor}"
+    whole = f"a1{cbor2.dumps(int(label)).hex()}{value.cbor}"
     return LabelledCbor(label, f"\\x{whole}", whole)
