@@ -124,7 +124,12 @@ def _is_any_unit(value: object) -> bool:
     return value == "lovelace" or _is_unit(value)
 
 
+def _is_hex(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("([0-9a-f]{2})*", value) is not None
+
+
 _formats = FormatChecker(formats=())
+_formats.checks("hex")(_is_hex)
 _formats.checks(f"Lovelace or concatenation of {_ASSET}")(_is_any_unit)
 _formats.checks(f"Concatenation of {_ASSET}")(_is_unit)
 _formats.checks("Concatenation of the policy_id and hex-encoded asset_name")(_is_unit)

@@ -18,7 +18,7 @@ FROM (SELECT (SELECT stake_no FROM stake WHERE raw = $1) AS stake_no) asked
 -- NOTE: it reads them all, 18 bytes for each.
 SELECT CASE WHEN tip.first_block_no = 0 THEN coalesce(entries, ''::bytea) END AS entries
 FROM tip LEFT JOIN (
-    SELECT string_agg(entries, ''::bytea ORDER BY chunk) AS entries FROM account_withdrawal
+    SELECT string_agg(entries, ''::bytea) AS entries FROM account_withdrawal
     WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
 ) packed ON true
 

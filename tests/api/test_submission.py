@@ -23,6 +23,7 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from shared import database
 from shared.network import PREVIEW
+from tests import blockfrost_schemas
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
 from tests.api.submitting import EVALUATE, SUBMIT, grant, new_key
@@ -167,7 +168,9 @@ async def test_a_transaction_is_read_before_the_node_sees_it(sandbox: Sandbox) -
 async def test_refusals_have_the_form_and_words_that_clients_of_blockfrost_parse(sandbox: Sandbox) -> None:
     """Beside this service's own message. What is refused before the node is asked has them, too."""
     wallet, source = sandbox.wallet, sandbox.outputs[0]
-    assert (await sandbox.send(wallet.payment(source, HELD, 5 * ADA))).status == 200
+    accepted = await sandbox.send(wallet.payment(source, HELD, 5 * ADA), f"{ROOT}/tx/submit")
+    assert accepted.status == 200
+    blockfrost_schemas.check("/tx/submit", accepted.body, method="POST")
     unsigned = wallet.payment(source, HELD, 7 * ADA)
     unsigned.transaction_witness_set = pycardano.TransactionWitnessSet()
     for tx, code, name in (

@@ -68,6 +68,12 @@ def test_a_member_of_another_set_of_words_fails() -> None:
         blockfrost_schemas.check("/assets/{asset}/history", [history[0] | {"action": "made"}])
 
 
+def test_a_format_is_checked() -> None:
+    blockfrost_schemas.check("/tx/submit", "0a" * 32, method="POST")
+    with pytest.raises(AssertionError):
+        blockfrost_schemas.check("/tx/submit", "0A" * 32, method="POST")
+
+
 def test_a_null_is_allowed_only_where_the_chain_lacks_what_it_shows() -> None:
     blockfrost_schemas.check("/txs/{hash}", TX | {"deposit": None}, ["earlier blocks"])
     with pytest.raises(AssertionError):
