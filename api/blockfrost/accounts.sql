@@ -3,24 +3,20 @@
 -- name: certified
 -- Whether a certificate ever registered an account $1, ended it, or delegated its stake, and the epoch of the last one
 -- that registered or ended it; null if there is none, or if it is part of the genesis. Reads certificates from the last
--- one back. The pool is that of the last delegation since, even if the pool has been retired.
+-- one back. The pool is that of the last delegation since, even if the pool has been retired. `partial`: the index
+-- begins after the genesis.
 SELECT EXISTS (SELECT FROM stake_event WHERE stake_no = asked.stake_no) AS certified, (
            SELECT CASE WHEN tx_id >= 0 THEN epoch_no END FROM stake_event
            WHERE stake_no = asked.stake_no AND kind <> 'delegation'
            ORDER BY tx_id DESC, place DESC LIMIT 1
        ) AS registration_epoch_no, (
            SELECT pool_id FROM stake JOIN pool USING (pool_no) WHERE stake.stake_no = asked.stake_no
-       ) AS pool_id
+       ) AS pool_id, (SELECT first_block_no > 0 FROM tip) AS partial
 FROM (SELECT (SELECT stake_no FROM stake WHERE raw = $1) AS stake_no) asked
 
 -- name: withdrawn
--- The packed withdrawals of an account $1, null if the index begins after the genesis: it lacks earlier ones.
--- NOTE: it reads them all, 18 bytes for each.
-SELECT CASE WHEN tip.first_block_no = 0 THEN coalesce(entries, ''::bytea) END AS entries
-FROM tip LEFT JOIN (
-    SELECT string_agg(entries, ''::bytea) AS entries FROM account_withdrawal
-    WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
-) packed ON true
+-- The packed withdrawals of an account $1, in no order.
+SELECT entries FROM account_withdrawal WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
 
 -- name: assets
 -- A page of the assets in the unspent outputs of an account $1, in the order of the {first} output that holds each,

@@ -13,7 +13,7 @@ import asyncpg
 import cbor2
 import pytest
 
-from api.blockfrost import shape
+from api.blockfrost import accounts, shape
 from api.blockfrost.not_answered import POSTED, REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
@@ -363,17 +363,20 @@ async def test_an_account_is_active_since_its_registration(api: Client, key: str
         assert (found["active"], found["active_epoch"]) == told
 
 
-async def test_sums_of_an_account_add_up(api: Client, key: str, written: Written, db: asyncpg.Connection) -> None:
-    """What it has withdrawn and can withdraw is what it was given."""
+async def test_sums_of_an_account_add_up(
+    api: Client, key: str, written: Written, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has withdrawn and can withdraw is what it was given. A chunk has 64 withdrawals."""
+    monkeypatch.setattr(accounts, "_CHUNKS_AT_ONCE", 1)
     account = reward_account("x")
     await written.append(10, tx("a", paying(person("x", staked=True))))
     await db.execute("UPDATE chain_preview.tip SET first_block_no = 0")
     assert sums(await get(api, f"/accounts/{account}", key)) == ("0", "0", "0")
-    for slot, lovelace in ((20, 5), (30, 0), (40, 2**53)):
+    for slot, lovelace in (*((slot, 1) for slot in range(20, 90)), (100, 0), (110, 2**53)):
         withdrawn = {account: {"ada": {"lovelace": lovelace}}}
         await written.append(slot, tx(f"at {slot}", paying(person("x", staked=True)), withdrawals=withdrawn))
     await db.execute("INSERT INTO chain_preview.reward SELECT stake_no, 7 FROM chain_preview.stake")
-    assert sums(await get(api, f"/accounts/{account}", key)) == (str(2**53 + 12), str(2**53 + 5), "7")
+    assert sums(await get(api, f"/accounts/{account}", key)) == (str(2**53 + 77), str(2**53 + 70), "7")
     await db.execute("UPDATE chain_preview.tip SET first_block_no = 1")
     assert sums(await get(api, f"/accounts/{account}", key)) == (None, None, "7")
 
