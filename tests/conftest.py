@@ -22,7 +22,9 @@ import psutil
 import pytest
 import redis
 
+from api.usage.spool import Spools
 from shared import schema, servers, settings
+from tests.placement import Placement
 
 Finish = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -42,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("busy")
     gc.set_threshold(100_000, 50, 1_000)  # the collector would repeatedly scan the models of whole chains
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred processes are started: compile their modules once
+    config.pluginmanager.register(Placement())
     if not hasattr(config, "workerinput"):
         place = _MEMORY if _is_memory_usable() else Path(tempfile.gettempdir())
         for left in place.glob(f"{_PREFIX}*"):
@@ -162,6 +165,14 @@ def data_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def spools(data_dir: Path) -> Iterator[Spools]:
+    """The spools of one process."""
+    made = Spools(data_dir / "usage")
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 import asyncio
 import datetime
-import importlib
 import os
-import pkgutil
 import re
 import socket
 import types
 import typing
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
@@ -18,29 +16,18 @@ import asyncpg
 import msgspec
 import pytest
 
-import api
-import indexer
 from indexer.rows import tables
 from indexer.verify.tables import digests
 from shared import database, schema, sql
 from shared.ledger import PoolNo
 from shared.network import NETWORKS, PREVIEW
 from tests.patience import PATIENCE_S
+from tests.statements import every_statement
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ("api", "indexer", "shared")
 
 
-def _statements() -> list[sql.Command | sql.Query[Any]]:
-    """Every statement of the program, known once all its modules are imported."""
-    for package in (indexer, api):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-    return sorted(sql.statements, key=lambda statement: (str(statement.source), statement.name))
-
-
-STATEMENTS = _statements()
+STATEMENTS = every_statement()
 
 
 async def test_every_statement_prepares_and_its_columns_match_its_struct(database_url: str) -> None:
@@ -196,31 +183,6 @@ async def test_each_table_is_declared_once_with_its_columns(database_url: str) -
             assert declared == (python_types.get(column["type"], int), column["nullable"]), f"{table.name}.{name}"
 
 
-def test_each_concern_of_a_derived_table_has_a_module() -> None:
-    for derived in tables.DERIVED:
-        assert (ROOT / "indexer" / "store" / f"{derived.concern}.py").exists(), derived
-
-
-def test_every_statement_of_a_file_is_used() -> None:
-    assert STATEMENTS, "all modules are imported"
-    for source in (*ROOT.glob("indexer/**/*.sql"), *ROOT.glob("api/**/*.sql")):
-        for line in source.read_text().splitlines():
-            if line.startswith("-- name: "):
-                assert (source, line.removeprefix("-- name: ")) in sql.used, f"{line} of {source.name} has no caller"
-
-
-def test_no_line_of_sql_is_longer_than_120_columns() -> None:
-    long = []
-    for source in (ROOT / "schema.sql", *chain.from_iterable((ROOT / name).rglob("*.sql") for name in PROGRAM)):
-        is_schema = source.name == "schema.sql" or source.parent.name == "migrations"
-        in_function = False  # of the schema, whose text only a migration may change
-        for number, line in enumerate(source.read_text().splitlines(), 1):
-            in_function ^= is_schema and line.count("$$") % 2 == 1
-            if len(line) > 120 and not in_function:
-                long.append(f"{source.name}:{number}")
-    assert long == []
-
-
 async def test_every_table_has_a_comment(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     silent = await connection.fetch(
@@ -284,7 +246,7 @@ _CATALOG = {
         FROM pg_aggregate JOIN pg_proc ON pg_proc.oid = aggfnoid WHERE pronamespace = ANY ($1::oid[]) ORDER BY 1""",
 }
 _SCHEMAS = ["partner", *(network.schema for network in NETWORKS)]
-# The text of `schema.sql` in each version; those of released versions never change.
+# The text of `schema.sql` in each version.
 _FROZEN = {int(path.stem): path for path in sorted((ROOT / "tests" / "schemas").glob("*.sql"))}
 
 
@@ -300,20 +262,6 @@ async def _replace_schema(connection: asyncpg.Connection, text: str, version: in
             await connection.execute(f"DROP SCHEMA {name} CASCADE")
         await schema._apply(connection, text)
         await connection.execute("INSERT INTO partner.schema_version VALUES ($1)", version)
-
-
-def test_a_change_of_the_schema_requires_a_new_version() -> None:
-    newest = max(_FROZEN)
-    assert newest == schema.VERSION, f"tests/schemas/{schema.VERSION:04}.sql is missing: a copy of schema.sql"
-    assert (ROOT / "schema.sql").read_text() == _FROZEN[newest].read_text(), (
-        f"schema.sql is not that of version {newest} any more: a new version and a migration are missing"
-    )
-
-
-def test_each_version_after_the_first_has_one_migration() -> None:
-    first, *later = sorted(_FROZEN)
-    assert first == schema._OLDEST_VERSION
-    assert [int(path.name[:4]) for path in sorted(schema._MIGRATIONS.glob("*.sql"))] == later
 
 
 @pytest.mark.parametrize("version", _FROZEN)
@@ -593,11 +541,3 @@ async def test_a_migration_waits_for_other_programs_and_keeps_no_timeout(
         assert await newer.fetchval("SHOW lock_timeout") == "0"
     await dump.close()
     await newer.close()
-
-
-def test_every_writing_transaction_checks_the_schema_version() -> None:
-    for source in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("api/**/*.py")):
-        for line in source.read_text().splitlines():
-            # verify/catalog.py undoes what it writes.
-            if ".transaction(" in line and source != ROOT / "indexer/verify/tables/catalog.py":
-                assert "readonly=True" in line, f"{source.name}: {line.strip()}"

@@ -44,6 +44,7 @@ from tests.wallet import ADA, Wallet
 
 Json = dict[str, Any]
 FILE = Path(__file__).parents[2] / "api" / "reference" / "examples.json"
+RECORD_AGAIN = "run make generated; tests/api/asking.py requests each answer and error"
 
 _LAST_SLOT = 733_216  # of the recorded blocks that are indexed: a mint with metadata
 _NFT = "0fc891fb7368d3b7c7b88815c203fda0d6862b0f1d797222672e91fe.4d79416d617a696e674e4654"

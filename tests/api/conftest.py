@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +16,6 @@ from api import worker
 from api.keys import tokens
 from api.keys.restrictions import SCOPES
 from api.usage.queue import UsageBatch, UsageSum
-from api.usage.spool import Spools
 from shared import database
 from shared.network import PREVIEW
 from tests.api import sandboxes
@@ -151,14 +149,6 @@ def use(db: asyncpg.Connection) -> Use:
         assert await worker.add_batch(db, UsageBatch(f"spool {spools}", 0, 32, [used], []))
 
     return add
-
-
-@pytest.fixture
-def spools(data_dir: Path) -> Iterator[Spools]:
-    """The spools of one process."""
-    made = Spools(data_dir / "usage")
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -2,14 +2,16 @@
 
 import asyncio
 import errno
+import os
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import psutil
 
 from api.routes import ROUTES
 from api.usage.queue import BreakdownSum, UsageBatch
+from api.usage.spool import Spools
 from tests.patience import PATIENCE_S, OwnTime
 
 CHECKOUT = Path(__file__).parents[2]
@@ -50,3 +52,20 @@ def figure(text: bytes, name: str) -> float | None:
 def full(_file: int, _data: bytes, _offset: int) -> int:
     """A replacement of os.pwrite: the disk is full."""
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def add_strangers(folder: Path) -> list[Path]:
+    """Add files and other objects with the names of spools to a folder of spools; returns them."""
+    folder.mkdir(exist_ok=True)
+    present = set(folder.iterdir())
+    own, other = (folder / f"{uuid4().hex}.spool" for _ in range(2))
+    spools = Spools(folder)
+    spools.count(uuid4(), HISTORY.number, 200, 0.1)
+    other.write_bytes(spools.all[0].path.read_bytes())  # a copy under another name would count twice
+    spools.all[0].path.unlink()
+    spools.close()
+    own.write_bytes(bytes([7]) * 320)  # records without a header
+    (folder / "x.spool").mkdir()
+    (folder / f"{uuid4().hex}.spool").symlink_to("/etc/passwd")
+    os.mkfifo(folder / f"{uuid4().hex}.spool")
+    return [path for path in folder.iterdir() if path not in present]

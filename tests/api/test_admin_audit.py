@@ -1,11 +1,7 @@
 """The audit log: its actions, actors and addresses. docs/operations.md, `TRUSTED_PROXIES`."""
 
-from ipaddress import ip_network
 from typing import Any
 
-import pytest
-
-from api.keys import caller
 from tests.api.client import serving
 from tests.api.partners import BOOTSTRAP_KEY, NOWHERE, Partner, partner_of
 
@@ -187,22 +183,3 @@ async def test_forwarded_addresses_count_behind_trusted_proxies_only(
             await partner.call("GET", "/users", headers={"X-Forwarded-For": header})
             assert (await entries(partner))[0]["ip_address"] == expected, header
         assert (await trusting.call("GET", "/v1/admin/users", BOOTSTRAP_KEY)).status == 200
-
-
-@pytest.mark.parametrize(
-    ("peer", "forwarded", "expected"),
-    [
-        (None, [], None),
-        ("9.9.9.9", ["1.1.1.1"], "9.9.9.9"),
-        ("10.0.0.1", [], "10.0.0.1"),
-        ("10.0.0.1", ["1.1.1.1, 2.2.2.2"], "2.2.2.2"),
-        ("10.0.0.1", ["1.1.1.1", "10.0.0.2"], "1.1.1.1"),
-        ("10.0.0.1", ["10.0.0.3,10.0.0.2"], "10.0.0.3"),
-        ("10.0.0.1", ["1.1.1.1, junk"], "10.0.0.1"),
-        ("::ffff:10.0.0.1", ["1.1.1.1"], "1.1.1.1"),
-    ],
-)
-def test_the_origin_is_the_nearest_untrusted_address(
-    peer: str | None, forwarded: list[str], expected: str | None
-) -> None:
-    assert caller.ip_address(peer, forwarded, (ip_network("10.0.0.0/8"),)) == expected

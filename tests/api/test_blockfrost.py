@@ -13,13 +13,12 @@ import asyncpg
 import cbor2
 import pytest
 
-from api.blockfrost import accounts, shape
+from api.blockfrost import accounts
 from api.blockfrost.not_answered import POSTED, REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
 from api.chain.pools import show_pool_id
 from api.keys.restrictions import GRANTED_ONLY, SCOPES
-from api.reference.openapi import refusals_of
 from api.usage.spool import Spool, spools_in
 from shared import database, packed
 from shared.network import PREVIEW
@@ -29,13 +28,11 @@ from tests.api.conftest import IssueKey
 from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
 from tests.api.submitting import grant
-from tests.blockfrost_schemas import DOCUMENT, plain
 from tests.chain.model import bech32_payload
 from tests.chain.written import Written, person, reward_account, tx
 from tests.chain.written import pays as paying
 
 EPOCH_SLOTS = 86_400
-PAGE = (Path(__file__).parents[2] / "docs" / "blockfrost.md").read_text()
 KEYED = [route for route in FACADE if route.access != "open"]
 VALUES = {
     "block": "latest",
@@ -57,20 +54,6 @@ async def written(database_url: str) -> AsyncIterator[Written]:
     connection = await database.connect(database_url, PREVIEW)
     yield Written(connection)
     await connection.close()
-
-
-def test_the_page_lists_exactly_the_answered_and_the_refused_paths() -> None:
-    """docs/blockfrost.md names parameters as Blockfrost's document does, and says `{number}` for `latest`, too."""
-    listed = re.findall(r"^\| (GET|POST) \| `([^`]+)` \| (.+) \|$", PAGE, flags=re.MULTILINE)
-    assert {path for _, path, _ in listed} <= DOCUMENT["paths"].keys()
-    refused = [("POST" if path in POSTED else "GET", path, reason) for path, reason in REASONS.items()]
-    assert [each for each in listed if each[1] in REASONS] == refused
-    answered = [
-        (route.method, plain(route.path.removeprefix(ROOT)), route.scope or "none")
-        for route in FACADE
-        if route.handler.__module__ != "api.blockfrost.not_answered"
-    ]
-    assert [(method, plain(path), scope) for method, path, scope in listed if path not in REASONS] == answered
 
 
 async def test_an_unanswered_path_gives_the_reason_and_is_not_404(api: Client, key: str) -> None:
@@ -178,14 +161,6 @@ async def test_the_service_and_its_health_are_shown_without_a_key(api: Client) -
         assert list((await api.get(ROOT + path)).body) == ["url", "version"]
     assert list((await api.get(f"{ROOT}/health")).body) == ["is_healthy"]
     assert (await api.get(f"{ROOT}/health/clock")).body["server_time"] > 1_700_000_000_000
-
-
-def test_every_not_found_refusal_has_blockfrosts_message() -> None:
-    for route in FACADE:
-        for refusal in refusals_of(route):
-            if refusal.code.endswith("_not_found"):
-                status, body = shape.failure(refusal)
-                assert status == 404 and b"The requested component has not been found." in body, refusal.code
 
 
 async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: str) -> None:

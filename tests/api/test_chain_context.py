@@ -18,7 +18,6 @@ from devnet.generator import Generated
 from devnet.parameters import protocol_parameters
 from shared.ledger import NATIVE, script_hash_of
 from tests.api.builds import delegation, mint, payment
-from tests.api.counting import CHECKOUT
 from tests.api.sandboxes import VERSION, Sandbox
 from tests.chain.model import Ledger
 from tests.chain.model_owners import Owners
@@ -226,10 +225,3 @@ async def test_a_key_without_submit_is_refused_with_its_code(
     reader = LedgerlineChainContext(Ledgerline(f"http://127.0.0.1:{sandbox.api.port}", api_key=key))
     with pytest.raises(LedgerlineError, match="Key does not cover submit"):
         await asyncio.to_thread(reader.submit_tx, tx)
-
-
-def test_the_page_shows_the_example() -> None:
-    example = (CHECKOUT / "clients/python/examples/pay_with_pycardano.py").read_text()
-    page = (CHECKOUT / "docs/pay-with-pycardano.md").read_text()
-    program = example[example.index("import os") :]
-    assert f"<<'END'\n{program}END\n" in page

@@ -12,9 +12,6 @@ import pytest
 from api.blockfrost.shape import ROOT
 from api.http import compression
 from api.reference import error_reference
-from api.reference.openapi import document
-from api.routes import ROUTES
-from api.server import cors
 from api.usage import disk
 from tests.api.chains import Chain
 from tests.api.client import Client
@@ -276,21 +273,6 @@ async def test_a_preflight_is_answered_only_for_chain_paths(api: Client, partner
     for reply in (await partner.get("/users"), await api.get("/v1/%61dmin/users", partner.admin_key)):
         assert reply.status == 200
         assert "Access-Control-Allow-Origin" not in reply.headers
-
-
-def test_scripts_may_read_every_documented_header() -> None:
-    exposed = set(cors.EXPOSED["Access-Control-Expose-Headers"].split(", "))
-    described = document(ROUTES, {})["paths"]
-    documented = {
-        header
-        for path, methods in described.items()
-        if cors.is_shared(path)
-        for operation in methods.values()
-        for answer in operation["responses"].values()
-        for header in answer.get("headers", {})
-    }
-    assert documented
-    assert documented <= exposed
 
 
 # Connections ----------------------------------------------------------------------------------------------------------

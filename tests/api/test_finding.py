@@ -4,9 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.parameters import Field, fields_of
-from api.routes import ROUTES
-from api.server import ignored
 from tests.api.client import Client
 from tests.api.partners import CHAIN_PATH, Partner
 
@@ -42,27 +39,6 @@ async def test_no_name_breaks_out_of_the_header(partner: Partner) -> None:
     shown = reply.headers[HEADER].split(", ")
     assert shown[:6] == ['"a%0D%0AX-Injected: 1"', '"%22"', '"%5C"', '"%C3%A9"', '"%FF"', '"' + "x" * 100 + '"']
     assert shown[6:] == [f'"{number}"' for number in range(100)]
-
-
-@pytest.mark.parametrize("name", ["x", "y" * 100, "\U0001f600" * 100])
-def test_the_header_for_ignored_fields_fits_into_the_buffer_of_a_proxy(name: str) -> None:
-    names = [f"{number}{name}" for number in range(1_000)]
-    shown = ignored.header(names, dict.fromkeys(names, "POST /v1/admin/users/{id}/suspend"))
-    assert len(shown) <= 1_000 and shown.endswith("more")
-    assert ignored.header(["a", "b"], {}) == '"a", "b"'
-
-
-def test_the_endpoints_for_ignored_fields_exist() -> None:
-    routes = {route.name: route for route in ROUTES}
-    found = 0
-    for route in ROUTES:
-        known: set[str] = {field.name for field in route.body_fields}
-        for name, endpoint in route.set_by.items():
-            assert endpoint in routes, endpoint
-            found += name not in known
-    assert found > 8
-    assert ignored.fields(fields_of(routes["GET /v1/admin/users"].question), ["limit", "x", "x"]) == ["x"]
-    assert all(isinstance(field, Field) for field in routes["GET /v1/admin/users"].fields)
 
 
 async def test_the_audit_log_is_found_by_time_kind_and_request(partner: Partner, rival: Partner) -> None:

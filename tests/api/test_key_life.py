@@ -10,15 +10,12 @@ import pytest
 from redis.asyncio import Redis
 
 from api.admin.limits import Networks, QuotaKind
-from api.keys.limits.local import LocalLimits
-from api.keys.limits.verdicts import RunningQuota
-from api.keys.restrictions import MAX_NETWORKS, SCOPES, KeyUse, bits, parse
-from api.sources import clock, retention
+from api.keys.restrictions import MAX_NETWORKS, SCOPES
+from api.sources import retention
 from shared import database
 from shared.settings import Settings
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
-from tests.api.minutes import good_key
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner
 from tests.patience import PATIENCE_S
 from tests.processes.relay import TcpRelay
@@ -253,11 +250,6 @@ async def test_wrong_limits_and_restrictions_are_named(partner: Partner, credent
             assert told(await partner.call("PUT", f"/credentials/{thing}/{what}", body)) == (400, error), body
 
 
-def test_networks_are_kept_in_one_notation() -> None:
-    given = ["10.1.2.3", "10.1.2.3/32", "2001:DB8:0::/32", "::ffff:10.0.0.0/104"]
-    assert Networks().of_json(given) == ("10.1.2.3/32", "2001:db8::/32", "10.0.0.0/8")
-
-
 async def test_limits_of_a_foreign_or_revoked_credential_cannot_be_changed(
     partner: Partner, rival: Partner, credential: dict[str, Any]
 ) -> None:
@@ -319,20 +311,6 @@ async def test_a_quota_that_valkey_lost_is_recounted_from_the_usage_table(
         assert key.body["data"]["quota"]["remaining"] == 3, "these four are not in the table"
 
 
-def test_without_valkey_each_process_grants_its_share_of_the_remaining_quota() -> None:
-    now = clock.now()
-    quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
-    minutes, good = LocalLimits(), good_key(1_000, quota)
-    taken = [minutes.take(good, processes=2, now_s=0) for _ in range(5)]
-    assert [(each.admitted, each.quota_exceeded) for each in taken] == [(True, False)] * 3 + [(False, True)] * 2
-    assert taken[-1].headers()["Retry-After"] == "60", "others may leave some of it"
-    used_up = good_key(1_000, RunningQuota(10, "day", now, now + timedelta(hours=1), used=10))
-    assert LocalLimits().take(used_up, processes=2, now_s=0).headers()["Retry-After"] == "3600"
-    assert taken[0].quota is not None and taken[0].quota.remaining == 2
-    minutes.take_unreported()
-    assert minutes.take(good, processes=2, now_s=0).admitted, "the table knows of an outage after it"
-
-
 # Restrictions ---------------------------------------------------------------------------------------------------------
 
 
@@ -388,24 +366,6 @@ async def test_the_address_is_that_of_the_client_behind_trusted_proxies(
             assert (await api.call("GET", CHAIN_PATH, credential["key"], headers=headers)).status == status, address
     forged = await partner.api.call("GET", CHAIN_PATH, credential["key"], headers={"X-Forwarded-For": "10.9.8.7"})
     assert forged.status == 403
-
-
-@pytest.mark.parametrize(
-    ("network", "inside", "outside"),
-    [
-        ("10.0.0.0/8", "10.255.0.1", "11.0.0.0"),
-        ("192.0.2.128/25", "192.0.2.200", "192.0.2.127"),
-        ("203.0.113.7/32", "203.0.113.7", "203.0.113.6"),
-        ("0.0.0.0/0", "1.2.3.4", "::1"),
-        ("2001:db8::/33", "2001:db8:7fff::1", "2001:db8:8000::1"),
-        ("::/0", "::1", "0.0.0.1"),
-    ],
-)
-def test_a_network_contains_its_addresses_and_no_others(network: str, inside: str, outside: str) -> None:
-    restrictions = parse([network], [])
-    assert restrictions.bars(KeyUse("", bits(inside))) is None
-    assert restrictions.bars(KeyUse("", bits(outside))) == "ip"
-    assert restrictions.bars(KeyUse("", bits(None))) == "ip"
 
 
 # What a key knows of itself -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -17,10 +17,9 @@ from api.http.turns import FairPool
 from api.keys import tokens
 from api.keys import valkey as valkeys
 from api.keys.caller import Callers, KeyReader
-from api.keys.limits.local import LocalLimits
 from api.keys.limits.scripts import LEASE_S
 from api.keys.limits.shared import SharedLimits
-from api.keys.limits.verdicts import AskPostgres, GoodKey, KeyLease, Verdict
+from api.keys.limits.verdicts import AskPostgres, KeyLease, Verdict
 from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
@@ -430,36 +429,6 @@ async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
         (name,) = await client.keys(f"ledgerline:minute:*:{told.key.credential_id}")
         assert await client.llen(name) == 3
         assert 0 < await client.pttl(name) <= 61_000
-
-
-def test_a_process_alone_keeps_the_same_minute() -> None:
-    minutes, good, other = LocalLimits(), good_key(3), good_key(3)
-
-    def take(at: float, key: GoodKey = good, processes: int = 1) -> Verdict:
-        return minutes.take(key, processes, at)
-
-    assert [take(at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
-    assert take(60).admitted
-    refused = take(61)
-    assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 9)
-    assert take(61, other).remaining == 2
-    refused = take(61, processes=3)
-    assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 59)
-    assert take(70).admitted
-    assert take(500).remaining == 2
-
-
-def test_admissions_by_valkey_count_without_it_and_are_not_reported_twice() -> None:
-    minutes, good, other = LocalLimits(), good_key(3), uuid4()
-    key = good.credential_id
-    minutes.record(key, True, 2, 0)
-    assert [minutes.take(good, 1, at).admitted for at in (10, 20, 30)] == [True, True, False]
-    assert minutes.all() == [(key, 0), (key, 10), (key, 20)]
-    assert minutes.take_unreported() == [(key, 10), (key, 20)]
-    assert minutes.take_unreported() == []
-    assert [minutes.count(key, at) for at in (59.9, 60, 75)] == [3, 2, 1]
-    minutes.record(other, True, 2, 200)
-    assert minutes.all() == [(other, 200)]
 
 
 async def test_no_minute_of_a_process_admits_more_while_valkey_stops_and_starts(

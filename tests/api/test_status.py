@@ -1,12 +1,9 @@
 """`/v1/status` shows the figures that an operator needs first, at a bounded cost."""
 
-import asyncio
 import json
 
 import asyncpg
-import pytest
 
-from api.sources.shared_reading import SharedReadings
 from shared import schema, version
 from tests.api.chains import Chain
 from tests.api.client import Client
@@ -76,27 +73,3 @@ async def test_a_network_without_blocks_shows_no_figures(api: Client, indexer: I
     (network,) = (await api.get("/v1/status")).body["data"]["networks"]
     assert (network["state"], network["last_hour"], network["last_verify"]) == ("empty", None, None)
     assert network["last_comparison"] == []
-
-
-async def test_callers_share_a_reading_and_its_error() -> None:
-    readings, gate = 0, asyncio.Event()
-
-    async def read() -> int:
-        nonlocal readings
-        readings += 1
-        await gate.wait()
-        if readings == 2:
-            raise ConnectionError
-        return readings
-
-    kept = SharedReadings(60.0)
-    first, gone = asyncio.create_task(kept.get("a", read)), asyncio.create_task(kept.get("a", read))
-    await asyncio.sleep(0)
-    gone.cancel()
-    gate.set()
-    assert (await first, await kept.get("a", read), readings) == (1, 1, 1)
-    brief = SharedReadings(-1.0)
-    with pytest.raises(ConnectionError):
-        await brief.get("a", read)
-    assert await brief.get("a", read) == 3
-    assert (await kept.get("b", read), await kept.get("a", read)) == (4, 1)

@@ -12,8 +12,6 @@ import aiohttp
 import asyncpg
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from api import errors, worker
 from api.admin import breakdown
@@ -25,8 +23,6 @@ from tests.api.partners import Partner
 HASH, POOL = "GET /v1/tx/hash/{hash}", "GET /v1/pools/{poolId}"
 WIDTH = 0.125
 Took = Callable[[dict[str, Any], str, str, int, list[int]], Awaitable[None]]
-
-took_us = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=200)
 
 
 def histogram(each_us: list[int]) -> list[int]:
@@ -48,26 +44,6 @@ def took(db: asyncpg.Connection) -> Took:
         assert await worker.add_batch(db, UsageBatch(f"part {spools}", 0, 38, [], [part]))
 
     return add
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_a_bucket_contains_its_durations_and_is_narrow(each_us: int) -> None:
-    low, high = durations.bounds_of(durations.bucket_of(each_us))
-    assert low <= each_us < high
-    assert high - low <= max(low * WIDTH, 1)
-    assert durations.bounds_of(durations.bucket_of(high))[0] == high, "no gap to the next one"
-
-
-@given(took_us)
-def test_percentiles_are_close_to_those_of_the_durations(each_us: list[int]) -> None:
-    found = durations.percentiles_ms(histogram(each_us), (50, 95, 99))
-    for percent, shown_ms in zip((50, 95, 99), found, strict=True):
-        exact_us = sorted(each_us)[-(-len(each_us) * percent // 100) - 1]
-        assert abs(shown_ms * 1000 - exact_us) <= max(exact_us * WIDTH, 1) + 1
-
-
-def test_percentiles_of_nothing_are_0() -> None:
-    assert durations.percentiles_ms([], (50, 95, 99)) == [0.0, 0.0, 0.0]
 
 
 async def test_postgres_adds_histograms_up(db: asyncpg.Connection) -> None:

@@ -10,14 +10,12 @@ from typing import Any
 from uuid import uuid4
 
 import asyncpg
-import msgspec
 import pytest
 import redis
 from prometheus_client import values
 
 from api.commands import processes
 from api.usage import queue
-from api.usage.queue import UsageBatch, batch_of
 from api.usage.spool import RECORD, Spools
 from shared import database, settings
 from tests.api.client import Client, serving
@@ -134,16 +132,6 @@ async def test_a_background_task_that_fails_is_named_by_ready_and_metrics(
         while "the background task deadlines fails" not in (await api.get("/ready")).error:
             await asyncio.sleep(0.1)
     assert b'ledgerline_task_failures_total{task="deadlines"}' in (await api.get("/metrics")).body
-
-
-def test_messages_are_json_and_small(spools: Spools) -> None:
-    credential_id = uuid4()
-    for _ in range(1_000):
-        spools.count(credential_id, HISTORY.number, 200, 0.1)
-    spools.all[0].sync()
-    message = queue._message(batch_of(spools.all[0], ENDPOINTS), "id")
-    assert len(message.encode()) < 2_000
-    assert msgspec.convert(message.args[0], UsageBatch) == batch_of(spools.all[0], ENDPOINTS)
 
 
 def spools_of(data_dir: Path, count: int, credentials: int = 1) -> list[Spools]:

@@ -278,31 +278,6 @@ def test_a_silent_server_times_out(run: Run, own: OwnValkey, connected: bool) ->
     run(frozen())
 
 
-@pytest.mark.parametrize("nonsense", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n" * 100])
-def test_invalid_replies_are_an_error(nonsense: bytes) -> None:
-    """The same for more replies than commands: no caller may get another's."""
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            if line.startswith(b"*"):
-                writer.write(b"+OK\r\n")
-            if b"ECHO" in line:
-                writer.write(nonsense)
-
-    async def talked_to() -> None:
-        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            async with valkeys.opened(f"redis://127.0.0.1:{port}/0?protocol=2") as valkey:
-                await valkey.ping()
-                await valkey.ask(ECHO)
-                assert valkey._link is not None
-                async with asyncio.timeout(PATIENCE_S):
-                    while not valkey._link.lost:
-                        await asyncio.sleep(0.01)
-
-    asyncio.run(talked_to())
-
-
 @asynccontextmanager
 async def forwarding(own: OwnValkey, start: Callable[[Any], Any]) -> AsyncIterator[int | None]:
     """A second way to a Valkey; yields its port, if any."""

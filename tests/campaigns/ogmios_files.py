@@ -33,8 +33,8 @@ from referencing.jsonschema import DRAFT7
 from devnet.generator import Generated, Options
 from tests.chain.decoding import KINDS, check_next_block, check_query
 from tests.chain.ogmios import VERSIONS, Json, answers
-from tests.chain.test_devnet import answers_to_queries, blocks_of_every_era, intersections_and_rollbacks
-from tests.chain.test_mempool import monitored, refusals, running
+from tests.pure.test_devnet import answers_to_queries, blocks_of_every_era, intersections_and_rollbacks
+from tests.pure.test_devnet_mempool import monitored, refusals, running
 
 SCHEMAS, GOLDEN_FOLDER = ("docs/static/ogmios.json", "docs/static/cardano.json"), "server/test/vectors"
 SHOWN = 50

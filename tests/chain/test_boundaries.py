@@ -18,7 +18,7 @@ from shared.network import PREVIEW
 from shared.network_state import Comparison
 from tests.chain.boundaries import differences_at_each_boundary
 from tests.chain.followers import following, reaches
-from tests.chain.test_votes import CASES, cases, raw, staker_of
+from tests.chain.voting import CASES, cases, raw, staker_of
 
 OF_TWENTY_EPOCHS = Options(
     seed=39,

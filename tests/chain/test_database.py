@@ -3,8 +3,6 @@
 import asyncio
 import socket
 
-import pytest
-
 from shared import database
 from shared.network import PREVIEW
 from tests.patience import PATIENCE_S
@@ -35,13 +33,3 @@ async def test_an_address_with_parameters_of_libpq_connects_as_libpq_would(datab
     names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
     assert [link.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in names] == [71, 72, 9]
     await db.close()
-
-
-async def test_connect_timeout_ends_an_attempt() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/l?connect_timeout=1&sslmode=disable"
-        loop = asyncio.get_running_loop()
-        began_at = loop.time()
-        with pytest.raises(TimeoutError):
-            await database.connect(url)
-        assert loop.time() - began_at < database.CONNECT_WITHIN_S

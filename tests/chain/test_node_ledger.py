@@ -10,14 +10,12 @@ from typing import Any
 import asyncpg
 import pytest
 
-from devnet.addresses import LedgerCredential, raw
 from devnet.blocks import Chain
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from devnet.session import Session
-from devnet.votes import StakeAccount
-from indexer.ledger import reader, subjects
+from indexer.ledger import subjects
 from indexer.ledger.comparer import NodeComparer
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
@@ -372,21 +370,3 @@ async def test_a_node_that_answers_nothing_is_asked_once_for_each_block(
         async with asyncio.timeout(PATIENCE_S):
             while await step():
                 pass
-
-
-@pytest.mark.parametrize("version", [(6, 11), (6, 12), (6, 14), (7, 0)])
-def test_a_key_and_a_script_with_the_same_hash_have_their_own_rewards(version: tuple[int, int]) -> None:
-    chain = Generated(Options(seed=2, eras=ERAS), 3)
-    key, script = (LedgerCredential(origin, "ab" * 28) for origin in ("verificationKey", "script"))
-
-    async def rewards(url: str) -> dict[str, int]:
-        connection = await ogmios.connect(url)
-        raws = [raw(chain.cast.reward_address(who)) for who in (key, script)]
-        told = await reader.summaries_of(connection, raws)
-        await connection.close()
-        return {each.hex(): frames.lovelace(summary.rewards) for each, summary in told.items()}
-
-    with Telling(chain, Dialect(version)) as node:
-        accounts = node.do(node.server.ledger_after, 2).accounts
-        accounts |= {key: StakeAccount(2_000_000, rewards=5), script: StakeAccount(2_000_000, rewards=7)}
-        assert asyncio.run(rewards(node.url)) == {"e0" + key.hash: 5, "f0" + script.hash: 7}

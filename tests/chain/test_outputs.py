@@ -6,7 +6,7 @@ from random import Random
 import asyncpg
 import pytest
 
-from indexer.rows.outputs import UtxoRow, pack_spender, unpack_spenders
+from indexer.rows.outputs import UtxoRow
 from indexer.store import outputs
 from shared import database
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
@@ -137,10 +137,3 @@ async def test_a_rollback_removes_the_spender_of_an_output(db: asyncpg.Connectio
     assert await spenders() == [(10, 2, 20)]
     await chain.back_to(10)
     assert await spenders() == []
-
-
-@pytest.mark.parametrize("slot_no", [-3, 0, 1 << 40])
-def test_an_entry_of_spender_unpacks_to_its_values(slot_no: int) -> None:
-    spent = [(TxId(slot_no << 16 | place), place, TxId(1 << 50 | place)) for place in (0, 1, 65_535)]
-    entries = b"".join(pack_spender(spent_by, made_by, index) for made_by, index, spent_by in spent)
-    assert list(unpack_spenders(slot_no, entries)) == spent

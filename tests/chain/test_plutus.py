@@ -1,134 +1,42 @@
 """The devnet runs Plutus scripts as a node does: it evaluates them, and refuses a transaction that misstates them."""
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pycardano
 import pytest
 from pycardano import (
     ExecutionUnits,
-    PlutusV1Script,
-    PlutusV2Script,
-    PlutusV3Script,
     Redeemer,
-    TransactionBuilder,
     TransactionOutput,
-    UTxO,
     Value,
 )
 
-from devnet import addresses, evaluation, outputs, parameters, submission, submitted
+from devnet import addresses, evaluation, outputs, parameters, submitted
 from devnet.case import references
-from devnet.dialect import Dialect
 from devnet.evaluation import Evaluable
-from devnet.generator import Generated, Options
 from devnet.networks import MAINNET
-from devnet.node import MAX_SCRIPT_RUNS
-from devnet.server import NodeServer
 from devnet.submitted import Submitted
 from devnet.votes import Reference
 from tests.chain.harness import blocks_of, recorded
-from tests.chain.ogmios import OgmiosClient, client, strange
-from tests.wallet import ADA, Wallet, id_of
+from tests.chain.plutus import BAD, DATUM, GOOD, Devnet, Json, running
+from tests.wallet import ADA, id_of
 
-Json = dict[str, Any]
-Script = Any  # of PlutusV1, V2 or V3
-
-# `(lam x y z ())` and `(lam x y z (error))` for PlutusV1 and V2, `(lam x ())` and `(lam x (error))` for V3.
-SUCCEEDS = "4d01000033222220051200120011"
-FAILS = "46010000222601"
-SUCCEEDS_V3 = "450101002499"
-FAILS_V3 = "450101002601"
-GOOD: list[Script] = [
-    PlutusV1Script(bytes.fromhex(SUCCEEDS)),
-    PlutusV2Script(bytes.fromhex(SUCCEEDS)),
-    PlutusV3Script(bytes.fromhex(SUCCEEDS_V3)),
-]
-BAD: list[Script] = [
-    PlutusV1Script(bytes.fromhex(FAILS)),
-    PlutusV2Script(bytes.fromhex(FAILS)),
-    PlutusV3Script(bytes.fromhex(FAILS_V3)),
-]
 # Each language's costs of two constants and three functions, or one, by the cost models: 100 and 16000 a step.
 UNITS = {1: (1_700, 256_100), 2: (1_700, 256_100), 3: (500, 64_100)}
-DATUM = 42
 
 needs_node_js = pytest.mark.skipif(
     shutil.which("npm") is None, reason="needs Node.js and npm, which evaluate Plutus scripts"
 )
 
 
-class Devnet(msgspec.Struct):
-    """A running devnet with a client, and pycardano's view of it."""
-
-    node: NodeServer
-    ogmios: OgmiosClient
-    context: Any
-    wallet: Wallet = msgspec.field(default_factory=Wallet.of_faucet)
-    told: list[Json] = []
-
-    async def ask(self, method: str, tx: Any, **params: Any) -> Any:
-        answer = await self.ogmios.ask(method, transaction={"cbor": tx.to_cbor_hex()}, **params)
-        part = "error" if isinstance(answer, dict) and "code" in answer else "result"
-        self.told.append({"jsonrpc": "2.0", "method": method, part: answer, "id": None})
-        return answer
-
-    async def build(self, build: Any) -> Any:
-        return await asyncio.to_thread(build)
-
-    async def lock(self, script: Script, **output: Any) -> UTxO:
-        """An unspent output of 20 ada at a script's address."""
-        address = pycardano.Address(pycardano.plutus_script_hash(script), network=pycardano.Network.TESTNET)
-        return await self.pay(TransactionOutput(address, 20 * ADA, **output))
-
-    async def pay(self, output: TransactionOutput) -> UTxO:
-        def build() -> Any:
-            builder = TransactionBuilder(self.context)
-            builder.add_input_address(self.wallet.address)
-            builder.add_output(output)
-            return builder.build_and_sign([self.wallet.key], self.wallet.address)
-
-        tx = await self.build(build)
-        assert "transaction" in await self.ask("submitTransaction", tx)
-        self.node.grow()
-        return UTxO(pycardano.TransactionInput(tx.id, 0), output)
-
-    def builder(self) -> TransactionBuilder:
-        builder = TransactionBuilder(self.context)
-        builder.add_input_address(self.wallet.address)
-        return builder
-
-    async def spend(self, held: UTxO, units: tuple[int, int] | None = None, **more: Any) -> Any:
-        """A signed transaction that spends an output of a script, with these units or those that the node tells."""
-
-        def build() -> Any:
-            builder = self.builder()
-            redeemer = Redeemer(7, ExecutionUnits(*units)) if units else Redeemer(7)
-            builder.add_script_input(held, redeemer=redeemer, **more)
-            return builder.build_and_sign([self.wallet.key], self.wallet.address)
-
-        return await self.build(build)
-
-    def in_tip(self) -> dict[str, Json]:
-        return {tx["id"]: tx for tx in self.node.blocks[-1].decoded()["transactions"]}
-
-
 @pytest.fixture
 async def devnet() -> AsyncIterator[Devnet]:
-    chain = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
-    async with NodeServer(chain, dialect=Dialect((6, 14))) as node, client(node) as ogmios:
-        port = int(node.url.rpartition(":")[2])
-        # NOTE: pycardano keeps the tip for a second, and the outputs at an address while the tip stays the same. With 0
-        # it keeps no outputs: a transaction within that second may have spent one.
-        context = await asyncio.to_thread(pycardano.OgmiosChainContext, "127.0.0.1", port, refetch_chain_tip_interval=0)
-        devnet = Devnet(node, ogmios, context)
+    async with running() as devnet:
         yield devnet
-        assert strange((6, 14), devnet.told) == {}
 
 
 @needs_node_js
@@ -255,19 +163,6 @@ async def test_outputs_that_are_not_on_the_chain_can_be_added(devnet: Devnet) ->
     assert (await devnet.ogmios.ask("evaluateTransaction", **malformed))["code"] == -32602
 
 
-async def test_without_node_js_the_answer_says_what_is_missing(devnet: Devnet, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = await devnet.lock(GOOD[2])
-    tx = await devnet.spend(held, (500, 64_100), script=GOOD[2])
-    monkeypatch.setattr("devnet.evaluation.shutil.which", lambda _program: None)
-    reason = "Plutus scripts are evaluated by Node.js, and there is no program 'node' here"
-    refused = await devnet.ask("evaluateTransaction", tx)
-    assert (refused["code"], refused["data"]) == (3004, {"reason": reason})
-    refused = await devnet.ask("submitTransaction", tx)
-    assert (refused["code"], refused["data"]) == (3997, {"error": reason})
-    payment = devnet.wallet.payment((str(held.input.transaction_id), 1), 10, 5 * ADA)
-    assert await devnet.ask("evaluateTransaction", payment) == []
-
-
 @needs_node_js
 async def test_recorded_transactions_use_no_more_units_than_they_have_paid_for() -> None:
     """Those of mainnet whose inputs the recording has, with the cost models of their time."""
@@ -301,27 +196,6 @@ def resolved(name: str) -> Iterator[tuple[Submitted, dict[Reference, Json]]]:
                 read = submitted.read(bytes.fromhex(tx["cbor"]), (7, 0))
                 yield read, {reference: known[reference] for reference in used}
             known |= {(tx["id"], index): output for index, output in enumerate(tx["outputs"])}
-
-
-async def test_the_devnet_bounds_the_processes_of_node_js(devnet: Devnet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 12 evaluations at once, as many run at a time as MAX_SCRIPT_RUNS."""
-    tx = await devnet.spend(await devnet.lock(GOOD[1], datum=DATUM), units=(1, 1), script=GOOD[1])
-    running, most = 0, 0
-
-    async def run(case: Evaluable) -> dict[Any, evaluation.Units]:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        for _ in range(5):
-            await asyncio.sleep(0)
-        running -= 1
-        return dict.fromkeys(case.redeemers, evaluation.Units(1, 1))
-
-    monkeypatch.setattr(evaluation, "evaluate", run)
-    params = msgspec.Raw(msgspec.json.encode({"transaction": {"cbor": tx.to_cbor_hex()}}))
-    answers = (submission.answer(devnet.node, "evaluateTransaction", params) for _ in range(12))
-    assert [len(found) for found in await asyncio.gather(*answers)] == [1] * 12
-    assert most == MAX_SCRIPT_RUNS
 
 
 MACHINES = """

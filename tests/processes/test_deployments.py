@@ -18,8 +18,6 @@ from redis import Redis
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from shared import settings
-from tests import programs
 from tests.chain.harness import ROOT, Node, until
 from tests.ports import free_port
 from tests.processes.preview import preview
@@ -27,7 +25,6 @@ from tests.processes.preview import preview
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 OURS = {name: service for name, service in COMPOSE["services"].items() if "ledgerline:" in service.get("image", "")}
 UNITS = ROOT / "deploy" / "systemd"
-PROFILES = ("mainnet", "preview", "preprod", "monitoring", "mithril")
 
 
 class Started:
@@ -201,59 +198,3 @@ def test_the_valkey_of_compose_refuses_writes_at_a_limit_below_its_containers(tm
     assert found == {"maxmemory-policy": "noeviction", "appendonly": "yes", "save": ""}
     container_bytes = int(filled(service["mem_limit"], {}).removesuffix("g")) << 30
     assert 0 < limit_bytes < 0.8 * container_bytes
-
-
-@programs.needs("docker-compose")
-def test_compose_accepts_its_file_with_every_profile() -> None:
-    profiles = [word for profile in PROFILES for word in ("--profile", profile)]
-    done = subprocess.run(["docker-compose", *profiles, "config"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert set(yaml.safe_load(done.stdout)["services"]) == set(COMPOSE["services"])
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_has_what_its_services_need(profile: str) -> None:
-    services = COMPOSE["services"]
-    enabled = {name for name, service in services.items() if profile in service.get("profiles", [profile])}
-    assert {"api", "worker", "postgres", "valkey"} < enabled
-    for name in enabled:
-        assert set(services[name].get("depends_on", ())) <= enabled, name
-        assert {place.split(":")[0] for place in services[name].get("volumes", ()) if place[0] not in "./"} <= set(
-            COMPOSE["volumes"]
-        ), name
-
-
-def test_every_service_is_pinned_confined_and_watched() -> None:
-    for name, service in COMPOSE["services"].items():
-        assert re.search(r":(\$\{\w+:-)?v?\d+(\.\d+)+", service["image"]), name
-        assert service["read_only"], name
-        assert service["cap_drop"] == ["ALL"], name
-        assert service["security_opt"] == ["no-new-privileges:true"], name
-        assert service["logging"]["options"]["max-size"], name
-        once = service["restart"] == "no"
-        assert once or "mem_limit" in service, name
-        assert once or name == "api" or "healthcheck" in service, name
-        secret = [
-            key for key in service.get("environment", {}) if re.search("(PASSWORD|_KEY|(DATABASE|REDIS)_URL)$", key)
-        ]
-        assert secret in ([], ["GENESIS_VERIFICATION_KEY"]), name
-
-
-def test_compose_passes_every_setting_of_the_api_on() -> None:
-    of_the_image = {"DATA_DIR", "LOG_FORMAT", "API_HOST", "API_PORT"}  # or in the command
-    of_replicas = {"READ_DATABASE_URL", "REPLICA_LAG_S"}  # which this file does not have
-    named = {name.removesuffix("_FILE") for name in OURS["api"]["environment"]}
-    assert named == set(settings.effective(settings.read({}))) - of_the_image - of_replicas
-
-
-@programs.needs("systemd-analyze")
-@pytest.mark.parametrize("unit", ["ledgerline-indexer@.service", "ledgerline-api.service", "ledgerline-worker.service"])
-def test_systemd_accepts_each_unit(unit: str, tmp_path: Path) -> None:
-    folder = Path(sys.executable).parent
-    text = (UNITS / unit).read_text().replace("/opt/ledgerline/.venv/bin", str(folder))
-    path = tmp_path / unit.replace("@", "@preview")
-    path.write_text(text.replace("WorkingDirectory=/opt/ledgerline", f"WorkingDirectory={ROOT}"))
-    for check in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=20"]):
-        done = subprocess.run(["systemd-analyze", *check, str(path)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "verify" not in check or unit.split("@")[0] not in done.stderr, done.stderr

@@ -20,7 +20,6 @@ import pytest
 import redis.asyncio
 
 from shared import lifecycle, servers, settings
-from shared.servers import embedded
 from shared.servers.supervisor import LOG_BYTES
 from tests.chain.harness import Process
 from tests.patience import PATIENCE_S
@@ -226,45 +225,12 @@ async def test_postgres_sorts_text_by_its_bytes_and_folds_unicode(hold: Hold) ->
         assert await connection.fetchval("SHOW server_encoding") == "UTF8"
 
 
-async def test_named_servers_are_used_and_none_is_started(folder: Path) -> None:
-    environ = {"DATABASE_URL": "postgresql://db/x", "REDIS_URL": "redis://queue", "DATA_DIR": str(folder)}
-    async with servers.running(settings.read(environ)) as found:
-        assert (found.database_url, found.redis_url) == ("postgresql://db/x", "redis://queue")
-        assert found.read_database_urls == ("postgresql://db/x",)
-    assert not folder.exists()
-
-
-async def test_a_folder_that_cannot_be_made_is_refused_in_one_line() -> None:
-    with pytest.raises(servers.ServersError, match=r"^DATA_DIR=/proc/ledgerline can't be used: [^\n]*$"):
-        async with servers.running(settings.read({"DATA_DIR": "/proc/ledgerline"})):
-            pass
-
-
 async def test_the_reason_of_a_failed_start_reaches_the_caller_in_one_line(folder: Path) -> None:
     (folder / "postgres").mkdir(parents=True)
     (folder / "postgres" / "cluster").mkdir()
     with pytest.raises(servers.ServersError, match=r"^postgres does not start: [^\n]*postgresql.conf[^\n]*$"):
         async with servers.running(settings.read({"DATA_DIR": str(folder)})):
             pass
-
-
-def test_the_last_words_of_a_server_are_its_error(folder: Path) -> None:
-    server = embedded.Postgres(folder)
-    server.log.parent.mkdir(parents=True, exist_ok=True)
-    server.log.write_text("1 LOG:  starting\n2 FATAL:  no memory\n3 LOG:  database system is shut down\n\n")
-    assert server.last_error() == "2 FATAL:  no memory"
-    server.log.write_text("1 LOG:  starting\n")
-    assert server.last_error() == "1 LOG:  starting"
-
-
-def test_only_the_end_of_a_log_is_read(folder: Path) -> None:
-    server = embedded.Postgres(folder)
-    folder.mkdir()
-    server.log.touch()
-    os.truncate(server.log, 1 << 40)  # a hole, which takes no space
-    with server.log.open("ab") as log:
-        log.write(b"\n1 FATAL:  no memory\n")
-    assert server.last_error() == "1 FATAL:  no memory"
 
 
 async def test_the_log_of_a_running_server_is_emptied_when_it_is_too_long(hold: Hold, folder: Path) -> None:

@@ -13,6 +13,7 @@ from indexer.ogmios import frames
 from shared import address
 from shared.ledger import NATIVE, datum_hash_of, script_hash_of
 from shared.packed import Attached
+from tests.chain.recordings import FILES
 
 Json = dict[str, Any]
 PAYMENT = address.show(b"\x60" + bytes(28))
@@ -266,3 +267,23 @@ def test_failed_scripts_leave_the_collateral_return_and_the_witnesses() -> None:
     (found,) = effects.of_transaction(failed, "conway")
     assert found.attached == [Attached(2, b"\x11" * 32, inline=False, script_hash=None)]
     assert found.datums == {datum_hash_of(b"\x01"): b"\x01"}
+
+
+@pytest.mark.parametrize("name", ["babbage", "conway", "conway-defaults"])
+def test_the_hashes_of_recorded_datums_and_scripts_are_those_of_their_bytes(name: str) -> None:
+    """Native scripts, which the node sends as JSON, have the same bytes as on the chain."""
+    met = 0
+    for block in FILES[name].blocks():
+        for sent in block.get("transactions", ()):
+            declared = msgspec.json.decode(msgspec.json.encode(sent), type=frames.Transaction)
+            found = attachments.collect(declared, declared.outputs)
+            assert {bytes.fromhex(each) for each in sent.get("datums", {})} <= found.datums.keys()
+            assert {bytes.fromhex(each) for each in sent.get("scripts", {})} <= found.scripts.keys()
+            assert all(datum_hash_of(body) == given for given, body in found.datums.items())
+            assert all(script_hash_of(*script) == given for given, script in found.scripts.items())
+            if declared.sent is not None:
+                on_chain = transaction_cbor.native_scripts(declared.sent)
+                witnessed = {given for given, (language_no, _) in found.scripts.items() if language_no == NATIVE}
+                assert on_chain == {given: found.scripts[given][1] for given in witnessed}
+            met += len(found.scripts)
+    assert met > 25

@@ -1,10 +1,13 @@
 """The sliding minutes of processes around the beginning of an outage of Valkey. Decision 0021."""
 
 import random
-from uuid import UUID
+from datetime import timedelta
+from uuid import UUID, uuid4
 
 from api.keys.limits.local import LocalLimits
-from api.keys.limits.verdicts import GoodKey, Verdict
+from api.keys.limits.verdicts import GoodKey, RunningQuota, Verdict
+from api.sources import clock
+from tests.api.minutes import good_key
 
 KEY = GoodKey(UUID(int=1), 1, 60, None)
 PROCESSES, SHARE = 3, 20
@@ -54,3 +57,47 @@ def test_a_process_that_knows_nothing_of_a_key_grants_its_share() -> None:
     assert sum(admitted(LocalLimits(), 100) for _ in range(1)) == 1
     process = LocalLimits()
     assert sum(admitted(process, 100) for _ in range(30)) == SHARE
+
+
+def test_without_valkey_each_process_grants_its_share_of_the_remaining_quota() -> None:
+    now = clock.now()
+    quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
+    minutes, good = LocalLimits(), good_key(1_000, quota)
+    taken = [minutes.take(good, processes=2, now_s=0) for _ in range(5)]
+    assert [(each.admitted, each.quota_exceeded) for each in taken] == [(True, False)] * 3 + [(False, True)] * 2
+    assert taken[-1].headers()["Retry-After"] == "60", "others may leave some of it"
+    used_up = good_key(1_000, RunningQuota(10, "day", now, now + timedelta(hours=1), used=10))
+    assert LocalLimits().take(used_up, processes=2, now_s=0).headers()["Retry-After"] == "3600"
+    assert taken[0].quota is not None and taken[0].quota.remaining == 2
+    minutes.take_unreported()
+    assert minutes.take(good, processes=2, now_s=0).admitted, "the table knows of an outage after it"
+
+
+def test_a_process_alone_keeps_the_same_minute() -> None:
+    minutes, good, other = LocalLimits(), good_key(3), good_key(3)
+
+    def take(at: float, key: GoodKey = good, processes: int = 1) -> Verdict:
+        return minutes.take(key, processes, at)
+
+    assert [take(at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
+    assert take(60).admitted
+    refused = take(61)
+    assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 9)
+    assert take(61, other).remaining == 2
+    refused = take(61, processes=3)
+    assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 59)
+    assert take(70).admitted
+    assert take(500).remaining == 2
+
+
+def test_admissions_by_valkey_count_without_it_and_are_not_reported_twice() -> None:
+    minutes, good, other = LocalLimits(), good_key(3), uuid4()
+    key = good.credential_id
+    minutes.record(key, True, 2, 0)
+    assert [minutes.take(good, 1, at).admitted for at in (10, 20, 30)] == [True, True, False]
+    assert minutes.all() == [(key, 0), (key, 10), (key, 20)]
+    assert minutes.take_unreported() == [(key, 10), (key, 20)]
+    assert minutes.take_unreported() == []
+    assert [minutes.count(key, at) for at in (59.9, 60, 75)] == [3, 2, 1]
+    minutes.record(other, True, 2, 200)
+    assert minutes.all() == [(other, 200)]

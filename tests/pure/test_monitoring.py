@@ -11,7 +11,7 @@ import yaml
 
 from tests import programs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROMETHEUS, RUNBOOK = ROOT / "deploy" / "prometheus", ROOT / "docs" / "runbook"
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
