@@ -26,7 +26,7 @@ from tests.api.client import Client, serving
 from tests.api.partners import BOOTSTRAP_KEY, Partner, partner_of
 from tests.api.payments import ALICE, pays
 from tests.browser.pages import assert_accessible, chromium, new_page
-from tests.conftest import Finish
+from tests.conftest import Finish, copy_of
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page, Route
@@ -79,7 +79,7 @@ def site_environment(
 ) -> Iterator[dict[str, str]]:
     """The environment of an API with a separate database, which is removed after this file."""
     name = f"ledgerline_test_{uuid4().hex}"
-    finish(execute(session_servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template_database}"))
+    finish(execute(session_servers.database_url, copy_of(template_database, name)))
     data_dir: Path = tmp_path_factory.mktemp("console")
     yield {
         "DATABASE_URL": urlsplit(session_servers.database_url)._replace(path=f"/{name}").geturl(),

@@ -10,7 +10,7 @@ import pytest
 
 from shared.servers import Servers
 from tests.chain.harness import Ledgerline
-from tests.conftest import Finish
+from tests.conftest import Finish, copy_of
 
 NewLedgerline = Callable[[], Ledgerline]
 
@@ -24,18 +24,19 @@ def new_ledgerline(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[NewLedgerline]:
     """Makes one with a new database on each call; all are removed after the module."""
-    made: list[str] = []
+    made: dict[str, Ledgerline] = {}
 
     def new() -> Ledgerline:
         name = f"ledgerline_test_{uuid4().hex}"
-        finish(execute(session_servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template_database}"))
-        made.append(name)
+        finish(execute(session_servers.database_url, copy_of(template_database, name)))
         directory: Path = tmp_path_factory.mktemp("ledgerline")
         url = urlsplit(session_servers.database_url)._replace(path=f"/{name}").geturl()
-        return Ledgerline(url, service_redis_url, directory)
+        made[name] = Ledgerline(url, service_redis_url, directory)
+        return made[name]
 
     yield new
-    for name in made:
+    for name, ledgerline in made.items():
+        ledgerline.close()
         finish(execute(session_servers.database_url, f"DROP DATABASE {name} WITH (FORCE)"))
 
 

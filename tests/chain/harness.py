@@ -38,6 +38,13 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "vectors"
+CUT = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+)
 NETWORK_IDS = {"mainnet": 0, "preview": 1, "preprod": 2}
 
 
@@ -256,6 +263,46 @@ class Caller:
         return response.status, response.headers, response.read()
 
 
+class Looking:
+    """A connection for the statements with which a test looks at a database, over and over until something holds.
+
+    It is kept: to open one costs both sides much more than a statement. One that was cut is opened again.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+        self._lock = threading.Lock()  # a test may look from another thread
+        self._loop = asyncio.new_event_loop()
+        self._connection: asyncpg.Connection | None = None
+        self._network = ""
+
+    def rows(self, network: str, statement: str) -> list[asyncpg.Record]:
+        with self._lock:
+            return self._loop.run_until_complete(self._rows(network, statement))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.terminate()
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.close()
+
+    async def _rows(self, network: str, statement: str) -> list[asyncpg.Record]:
+        if self._connection is not None:
+            try:
+                return await self._fetch(self._connection, network, statement)
+            except CUT:
+                self._connection = None
+        self._connection, self._network = await asyncpg.connect(self._database_url, statement_cache_size=0), ""
+        return await self._fetch(self._connection, network, statement)
+
+    async def _fetch(self, connection: asyncpg.Connection, network: str, statement: str) -> list[asyncpg.Record]:
+        if network != self._network:
+            await connection.execute(f"SET search_path TO chain_{network}")
+            self._network = network
+        return await found_rows(connection, statement)
+
+
 class Ledgerline:
     """The service on a separate database: the indexers and API processes of a test, and a caller with keys."""
 
@@ -266,6 +313,11 @@ class Ledgerline:
         self.directory = directory
         self.settings = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(directory / "data")}
         self._started = 0
+        self._looking = Looking(database_url)
+
+    def close(self) -> None:
+        """Close what it keeps; a database that is dropped closes it as well."""
+        self._looking.close()
 
     def start(self, *args: str) -> Process:
         """Start one of our commands; the caller ends it."""
@@ -327,7 +379,7 @@ class Ledgerline:
 
     def rows(self, network: str, statement: str) -> list[asyncpg.Record]:
         """The rows of one statement on a network's tables; none until the tables exist."""
-        return asyncio.run(query(self.database_url, network, statement))
+        return self._looking.rows(network, statement)
 
     def reaches(self, network: str, block: Json, process: Process | None = None, within_s: float = PATIENCE_S) -> None:
         """Wait until a block is the tip; fails if the indexer ends."""
@@ -357,12 +409,18 @@ async def query(database_url: str, network: str, statement: str, *args: Any) -> 
     """The rows of one statement on a separate connection; none until the tables exist."""
     connection = await asyncpg.connect(database_url, server_settings={"search_path": f"chain_{network}"})
     try:
-        found: list[asyncpg.Record] = await connection.fetch(statement, *args)
-        return found
-    except asyncpg.UndefinedTableError:
-        return []
+        return await found_rows(connection, statement, *args)
     finally:
         await connection.close()
+
+
+async def found_rows(connection: asyncpg.Connection, statement: str, *args: Any) -> list[asyncpg.Record]:
+    """The rows of one statement; none until its tables exist."""
+    try:
+        found: list[asyncpg.Record] = await connection.fetch(statement, *args)
+    except asyncpg.UndefinedTableError:
+        return []
+    return found
 
 
 async def issue_keys(database_url: str, network: str, count: int = 12) -> list[str]:
