@@ -9,7 +9,7 @@ import asyncio
 import base64
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -77,10 +77,12 @@ class _Entry(msgspec.Struct):
 
 
 class Registry:
-    """A cache of the registry at `url`. Without a url, no asset has an entry."""
+    """A cache of the registry at `url`. Without a url, no asset has an entry. `clock` tells seconds."""
 
-    def __init__(self, url: str | None, session: aiohttp.ClientSession) -> None:
-        self._url, self._session = url, session
+    def __init__(
+        self, url: str | None, session: aiohttp.ClientSession, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._url, self._session, self._clock = url, session, clock
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._cached_bytes = 0
         self._looking_up: dict[str, asyncio.Task[Result]] = {}
@@ -95,15 +97,15 @@ class Registry:
         entry = self._entries.get(subject)
         if entry is not None:
             self._entries.move_to_end(subject)
-            age_s = time.monotonic() - entry.asked_at
+            age_s = self._clock() - entry.asked_at
             if age_s < (ABSENT_FRESH_S if entry.metadata is None or entry.failed else FRESH_S):
                 _look_ups.labels("cached").inc()
                 return Result(entry.metadata, entry.failed)
         task = self._looking_up.get(subject)
         if task is None:
-            if time.monotonic() < self._ask_again_at or len(self._looking_up) >= MAX_LOOK_UPS:
+            if self._clock() < self._ask_again_at or len(self._looking_up) >= MAX_LOOK_UPS:
                 _look_ups.labels("skipped").inc()
-                return Result(_usable(entry), failed=True)
+                return Result(self._usable(entry), failed=True)
             task = self._looking_up[subject] = asyncio.create_task(self._ask(subject))
             task.add_done_callback(lambda _: self._looking_up.pop(subject))
         # A request that is cancelled must not cancel the look-up: others may wait for it.
@@ -117,17 +119,17 @@ class Registry:
             metadata = None if answer is None else read(answer, subject)
         except (Unavailable, TimeoutError, OSError, aiohttp.ClientError) as cause:
             self._fail(cause)
-            return Result(_usable(self._entries.get(subject)), failed=True)
+            return Result(self._usable(self._entries.get(subject)), failed=True)
         except (InvalidEntry, ValueError):
             # An invalid entry says nothing about other subjects. It is cached as a failure, or with an older entry that
             # is still usable, so that the asset is not looked up again immediately.
             self._failures = 0
             _look_ups.labels("unusable").inc()
             older = self._entries.get(subject)
-            if older is None or _usable(older) is None:
+            if older is None or self._usable(older) is None:
                 self._keep(subject, _FAILURE, _ENTRY_BYTES)
                 return _FAILURE
-            older.failed, older.asked_at = True, time.monotonic()
+            older.failed, older.asked_at = True, self._clock()
             return Result(older.metadata, failed=True)
         self._failures = 0
         _look_ups.labels("absent" if metadata is None else "found").inc()
@@ -158,17 +160,21 @@ class Registry:
         _look_ups.labels("failed").inc()
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
-            self._ask_again_at = time.monotonic() + PAUSE_S
+            self._ask_again_at = self._clock() + PAUSE_S
             log.warning("registry.paused", seconds=PAUSE_S, cause=f"{type(cause).__name__}: {cause}")
 
     def _keep(self, subject: str, result: Result, size_bytes: int) -> None:
         before = self._entries.pop(subject, None)
         self._cached_bytes += size_bytes - (0 if before is None else before.size_bytes)
-        now_s = time.monotonic()
+        now_s = self._clock()
         self._entries[subject] = _Entry(result.metadata, result.failed, now_s, now_s, size_bytes)
         while self._cached_bytes > MAX_CACHED_BYTES:
             _, oldest = self._entries.popitem(last=False)
             self._cached_bytes -= oldest.size_bytes
+
+    def _usable(self, entry: _Entry | None) -> Metadata | None:
+        """The metadata of a cached entry that is not too old."""
+        return entry.metadata if entry is not None and self._clock() - entry.read_at < USABLE_S else None
 
 
 def read(answer: bytes, subject: str) -> Metadata | None:
@@ -198,15 +204,10 @@ _NO_ENTRY, _FAILURE = Result(), Result(failed=True)
 
 
 @asynccontextmanager
-async def opened(url: str | None) -> AsyncIterator[Registry]:
+async def opened(url: str | None, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[Registry]:
     """Open the registry at `url`, with its own connections."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False) as session:
-        yield Registry(url, session)
-
-
-def _usable(entry: _Entry | None) -> Metadata | None:
-    """The metadata of a cached entry that is not too old."""
-    return entry.metadata if entry is not None and time.monotonic() - entry.read_at < USABLE_S else None
+        yield Registry(url, session, clock)
 
 
 def _value(entry: dict[str, Any], field: str) -> object:

@@ -23,9 +23,23 @@ async def served() -> AsyncIterator[Served]:
         yield served
 
 
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
 @pytest.fixture
-async def asking(served: Served) -> AsyncIterator[Registry]:
-    async with registry.opened(served.url) as asking:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def asking(served: Served, clock: Clock) -> AsyncIterator[Registry]:
+    async with registry.opened(served.url, clock) as asking:
         yield asking
 
 
@@ -46,12 +60,12 @@ async def test_an_entry_is_cached(asking: Registry, served: Served) -> None:
     assert served.asked.total() == 1
 
 
-async def test_an_old_entry_is_looked_up_again(
-    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_old_entry_is_looked_up_again(asking: Registry, served: Served, clock: Clock) -> None:
     await metadata(asking, ASSET)
-    monkeypatch.setattr(registry, "FRESH_S", 0)
     served.handler = served.says(entry(name="Changed"))
+    clock.now_s += registry.FRESH_S - 1
+    assert await metadata(asking, ASSET) == AS_METADATA
+    clock.now_s += 1
     assert await metadata(asking, ASSET) == Metadata(name="Changed", decimals=0)
 
 
@@ -116,19 +130,16 @@ async def test_a_registry_that_sends_slowly_delays_no_request(
     assert took.seconds < 20, "it drips for 50 s"
 
 
-async def test_after_a_pause_the_registry_is_queried_again(
-    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "PAUSE_S", 0.3)
+async def test_after_a_pause_the_registry_is_queried_again(asking: Registry, served: Served, clock: Clock) -> None:
     served.handler = served.says({}, status=500)
     for _ in range(10):
         assert await metadata(asking, ASSET) is None
     assert served.asked.total() == registry.FAILURES_IN_A_ROW
     served.handler = served.says(WHOLE)
-    async with asyncio.timeout(25):  # less than without the patch
-        while (found := await metadata(asking, ASSET)) is None:
-            await asyncio.sleep(0.02)
-    assert found == AS_METADATA
+    clock.now_s += registry.PAUSE_S - 1
+    assert await metadata(asking, ASSET) is None
+    clock.now_s += 1
+    assert await metadata(asking, ASSET) == AS_METADATA
 
 
 async def test_an_invalid_entry_of_one_asset_affects_no_other(asking: Registry, served: Served) -> None:
@@ -141,14 +152,12 @@ async def test_an_invalid_entry_of_one_asset_affects_no_other(asking: Registry, 
     assert await metadata(asking, ASSET) == AS_METADATA
 
 
-async def test_an_old_entry_is_served_while_look_ups_fail(
-    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_old_entry_is_served_while_look_ups_fail(asking: Registry, served: Served, clock: Clock) -> None:
     await metadata(asking, ASSET)
-    monkeypatch.setattr(registry, "FRESH_S", 0)
+    clock.now_s += registry.USABLE_S - 1
     served.handler = served.says({}, status=503)
     assert [await metadata(asking, ASSET) for _ in range(6)] == [AS_METADATA] * 6
-    monkeypatch.setattr(registry, "USABLE_S", 0)
+    clock.now_s += 1
     assert await metadata(asking, ASSET) is None
 
 
@@ -290,11 +299,9 @@ async def test_an_unusable_answer_stays_a_warning_while_it_is_cached(asking: Reg
     assert served.asked.total() == 1
 
 
-async def test_an_older_entry_comes_with_a_warning(
-    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_older_entry_comes_with_a_warning(asking: Registry, served: Served, clock: Clock) -> None:
     assert await asking.look_up(ASSET) == registry.Result(AS_METADATA)
-    monkeypatch.setattr(registry, "FRESH_S", 0)
+    clock.now_s += registry.FRESH_S
     served.handler = served.says({}, status=500)
     assert await asking.look_up(ASSET) == registry.Result(AS_METADATA, failed=True)
     served.handler = served.says(WHOLE)
@@ -302,13 +309,12 @@ async def test_an_older_entry_comes_with_a_warning(
 
 
 async def test_an_older_entry_outlasts_an_invalid_one_without_a_look_up_each_time(
-    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+    asking: Registry, served: Served, clock: Clock
 ) -> None:
     await asking.look_up(ASSET)
-    monkeypatch.setattr(registry, "FRESH_S", 0)
+    clock.now_s += registry.FRESH_S
     served.handler = served.says({"subject": "another"})
     assert [await asking.look_up(ASSET) for _ in range(3)] == [registry.Result(AS_METADATA, failed=True)] * 3
     assert served.asked.total() == 2
-    monkeypatch.setattr(registry, "ABSENT_FRESH_S", 0)
-    monkeypatch.setattr(registry, "USABLE_S", 0)
+    clock.now_s = registry.USABLE_S
     assert await asking.look_up(ASSET) == registry.Result(failed=True), "an older one is not usable for ever"
