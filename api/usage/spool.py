@@ -182,8 +182,11 @@ class Spool:
 class Spools:
     """The spools of this process: the current one, and full or inherited ones until they are safe in the tables."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, roll_over_bytes: int = ROLL_OVER_BYTES, max_waiting_bytes: int = MAX_WAITING_BYTES
+    ) -> None:
         self.folder = folder
+        self._roll_over_bytes, self._max_waiting_bytes = roll_over_bytes, max_waiting_bytes
         folder.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(folder)
         self._current = Spool.create(folder)
@@ -267,9 +270,9 @@ class Spools:
         self._current = current
 
     def _make_room(self) -> None:
-        if self._current.size_bytes >= ROLL_OVER_BYTES:
-            if sum(spool.waiting_bytes for spool in self.all) >= MAX_WAITING_BYTES:
-                raise OSError(f"{MAX_WAITING_BYTES} bytes wait for the usage aggregator")
+        if self._current.size_bytes >= self._roll_over_bytes:
+            if sum(spool.waiting_bytes for spool in self.all) >= self._max_waiting_bytes:
+                raise OSError(f"{self._max_waiting_bytes} bytes wait for the usage aggregator")
             self.roll_over()
 
 

@@ -46,8 +46,10 @@ Message = RollForward | RollBackward
 class Ogmios:
     """One connection. After its loss, calls raise OSError or aiohttp.ClientError."""
 
-    def __init__(self, session: aiohttp.ClientSession, ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:
-        self._session, self._ws = session, ws
+    def __init__(
+        self, session: aiohttp.ClientSession, ws: "aiohttp.ClientWebSocketResponse[bool]", answer_within_s: float
+    ) -> None:
+        self._session, self._ws, self._answer_within_s = session, ws, answer_within_s
 
     async def close(self) -> None:
         """Close the connection without a closing handshake: answers may still be on their way."""
@@ -60,11 +62,11 @@ class Ogmios:
         """The result of a call as `kind`. Raises Refused if Ogmios answers with an error."""
         request = {"jsonrpc": "2.0", "method": method, "params": params, "id": method}
         try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
+            async with asyncio.timeout(self._answer_within_s):
                 await self._ws.send_str(msgspec.json.encode(request).decode())
                 frame = await self._receive()
         except TimeoutError:
-            raise TimeoutError(f"no answer to {method} within {ANSWER_WITHIN_S:.0f} s") from None
+            raise TimeoutError(f"no answer to {method} within {self._answer_within_s:.0f} s") from None
         answer = frames.read_result(frame, method, kind)
         if isinstance(answer, frames.Fault):
             raise _refused(method, answer)
@@ -113,23 +115,26 @@ class Ogmios:
         raise ConnectionResetError(f"the connection ended: {message.type.name.lower()} {message.extra or ''}".strip())
 
 
-async def connect(url: str) -> Ogmios:
-    """Connect to the Ogmios at `url`. Raises OSError or aiohttp.ClientError."""
+async def connect(url: str, *, within_s: float = CONNECT_WITHIN_S, answer_within_s: float = ANSWER_WITHIN_S) -> Ogmios:
+    """Connect to the Ogmios at `url` in `within_s`; a call fails after `answer_within_s`.
+
+    Raises OSError or aiohttp.ClientError.
+    """
     session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
     try:
-        async with asyncio.timeout(CONNECT_WITHIN_S):
+        async with asyncio.timeout(within_s):
             # NOTE: no limit on frame size (a block of 90 kB takes 1 MB or more); text stays bytes for the decoder.
             ws = await session.ws_connect(url, max_msg_size=0, decode_text=False, timeout=_NO_GOODBYE)
     except BaseException as cause:
         await session.close()
         if isinstance(cause, TimeoutError):
-            raise TimeoutError(f"no WebSocket within {CONNECT_WITHIN_S:.0f} s") from None
+            raise TimeoutError(f"no WebSocket within {within_s:.0f} s") from None
         if isinstance(cause, aiohttp.ClientResponseError):
             # NOTE: aiohttp's message contains the address with its parameters, which may be secret.
             raise ConnectionError(f"no WebSocket but HTTP status {cause.status}: {cause.message}") from None
         raise
     _keep_alive(ws)
-    return Ogmios(session, ws)
+    return Ogmios(session, ws, answer_within_s)
 
 
 def _keep_alive(ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:

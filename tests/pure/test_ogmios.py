@@ -29,11 +29,10 @@ async def something(answer: bytes | None) -> AsyncIterator[str]:
         yield f"ws://{host}:{port}/?token=secret"
 
 
-async def test_a_server_that_never_answers_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ogmios, "CONNECT_WITHIN_S", 0.2)
+async def test_a_server_that_never_answers_times_out() -> None:
     async with something(None) as url, asyncio.timeout(5):
         with pytest.raises(OSError, match="no WebSocket"):
-            await ogmios.connect(url)
+            await ogmios.connect(url, within_s=0.2)
 
 
 async def test_a_refusal_shows_no_parameter_of_the_address() -> None:
@@ -43,9 +42,7 @@ async def test_a_refusal_shows_no_parameter_of_the_address() -> None:
     assert "secret" not in str(refusal.value)
 
 
-async def test_a_query_without_an_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ogmios, "ANSWER_WITHIN_S", 0.2)
-
+async def test_a_query_without_an_answer_times_out() -> None:
     async def listen(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
@@ -56,7 +53,7 @@ async def test_a_query_without_an_answer_times_out(monkeypatch: pytest.MonkeyPat
     app = web.Application()
     app.router.add_get("/", listen)
     async with TestServer(app) as server, asyncio.timeout(5):
-        node = await ogmios.connect(f"ws://127.0.0.1:{server.port}")
+        node = await ogmios.connect(f"ws://127.0.0.1:{server.port}", answer_within_s=0.2)
         with pytest.raises(OSError, match="no answer to findIntersection"):
             await node.intersect([])
         await node.close()

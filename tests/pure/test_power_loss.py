@@ -130,7 +130,7 @@ class Machine:
         """Start one more process."""
         self.disk.process = max(self.processes, default=self.disk.process) + 1
         try:
-            spools = Spools(self.folder)
+            spools = Spools(self.folder, roll_over_bytes=20 * RECORD.size)
         except (OSError, Killed):
             self.disk.end_process(self.disk.process)
         else:
@@ -246,7 +246,6 @@ def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Call
     monkeypatch.setattr("shared.lifecycle.log", quiet)
     monkeypatch.setattr(queue, "_in_thread", at_once)
     monkeypatch.setattr(queue, "_MAX_RECORDS", 7)
-    monkeypatch.setattr(spool, "ROLL_OVER_BYTES", 20 * RECORD.size)
     yield made
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from api.errors import Refusal
 from api.sources import clock
-from api.usage import disk, queue, spool
+from api.usage import disk, queue
 from api.usage.queue import UsageBatch, batch_of
 from api.usage.spool import HEADER_BYTES, RECORD, Spool, Spools
 from tests.api.counting import (
@@ -172,10 +172,8 @@ def test_a_device_without_space_is_noticed() -> None:
     disk.close(file)
 
 
-def test_spools_roll_over_and_are_bounded(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "ROLL_OVER_BYTES", 10 * RECORD.size)
-    monkeypatch.setattr(spool, "MAX_WAITING_BYTES", 30 * RECORD.size)
-    spools = Spools(data_dir / "usage")
+def test_spools_roll_over_and_are_bounded(data_dir: Path) -> None:
+    spools = Spools(data_dir / "usage", roll_over_bytes=10 * RECORD.size, max_waiting_bytes=30 * RECORD.size)
     for _ in range(30):
         spools.count(uuid4(), HISTORY.number, 200, 0.1)
     assert [spool.size_bytes // RECORD.size for spool in spools.all] == [10, 10, 10]
