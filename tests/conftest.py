@@ -25,6 +25,7 @@ import redis
 from api.usage.spool import Spools
 from shared import schema, servers, settings
 from tests.placement import Placement
+from tests.programs import NO_AUTHORITIES
 
 Finish = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -182,7 +183,7 @@ def environment(database_url: str, redis_url: str, data_dir: Path) -> dict[str, 
     """The environment of a process under test, with that database, Valkey and folder."""
     outside = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     ours = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(data_dir), "LOG_FORMAT": "json"}
-    return {**outside, **ours}
+    return {**outside, **NO_AUTHORITIES, **ours}
 
 
 def copy_of(template: str, name: str) -> str:

@@ -6,11 +6,9 @@ hang. Where a promise is itself a time, `OwnTime` measures it without the time f
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-import psutil
 
 PATIENCE_S = 240.0
 """Of one wait; less than the limit of a whole test, so that the failure names what did not happen."""
@@ -42,12 +40,17 @@ class OwnTime:
 def _queued_s(pids: Sequence[int]) -> dict[str, float]:
     """By thread, the seconds that it has been ready to run without a core."""
     found: dict[str, float] = {}
-    measured = {os.getpid()}
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            measured |= {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
-    for pid in measured:
+    for pid in {os.getpid(), *_with_descendants(pids)}:
         for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
             with suppress(OSError, IndexError):
                 found[path.parent.name] = int(path.read_text().split()[1]) / 1e9
     return found
+
+
+def _with_descendants(pids: Sequence[int]) -> Iterator[int]:
+    """These processes, their children and so on, from the list that Linux keeps of each thread's children."""
+    for pid in pids:
+        yield pid
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                yield from _with_descendants([int(child) for child in path.read_text().split()])

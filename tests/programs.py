@@ -1,5 +1,6 @@
 """Programs that some tests need, and that a clone does not install."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,9 @@ NAMES = {
     "systemd-analyze": ("systemd-analyze", "systemd"),
 }
 """By program, its name for people and the package of Debian and Ubuntu."""
+
+NO_AUTHORITIES = {"SSL_CERT_FILE": os.devnull}
+"""For the environment of our processes: each would read the machine's list of authorities, a tenth of its start."""
 
 
 def needs(program: str) -> pytest.MarkDecorator:

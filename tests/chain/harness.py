@@ -32,6 +32,7 @@ from devnet.session import Session
 from tests.chain.dump import Dump, dump
 from tests.patience import PATIENCE_S, OwnTime
 from tests.ports import free_port
+from tests.programs import NO_AUTHORITIES
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -138,7 +139,7 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
         "ACCESS_LOG",
     )
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return inherited | {"LOG_FORMAT": "json", "PYTHONUNBUFFERED": "1"} | settings
+    return inherited | {"LOG_FORMAT": "json", "PYTHONUNBUFFERED": "1"} | NO_AUTHORITIES | settings
 
 
 class Rewardless(NodeServer):
