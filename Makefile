@@ -11,7 +11,7 @@ demo: setup
 	@$(PYTHON_IN_VENV) -m devnet.demo
 
 # The tests run even if a check fails, and their summary comes last. The target fails if either fails. Files are tested
-# in the order of their paths: the short ones of tests/pure come last, so that no process waits long for another.
+# in the order of tests/conftest.py.
 test: setup
 	@$(MAKE) --no-print-directory check; checks=$$?; $(PYTHON_IN_VENV) -m pytest -n 4 --dist loadfile --no-loadscope-reorder && exit $$checks
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -58,6 +59,23 @@ def pytest_configure(config: pytest.Config) -> None:
         folder.chmod(0o755)  # the account that runs the servers for root must reach them
         os.environ[FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         config.option.basetemp = config.option.basetemp or f"{folder}/t"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the files of each folder over the whole run, and test the short ones of tests/pure last.
+
+    Tests of processes mostly wait, and those of chains keep a core busy: they take less time beside each other than in
+    turn. Short files at the end leave no worker alone with a long one.
+    """
+    folders = defaultdict[Path, list[Path]](list)
+    for path in dict.fromkeys(item.path for item in items):
+        folders[path.parent].append(path)
+    order = {
+        path: (folder.name == "pure", (place + 0.5) / len(files))
+        for folder, files in folders.items()
+        for place, path in enumerate(files)
+    }
+    items.sort(key=lambda item: order[item.path])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
