@@ -181,13 +181,18 @@ async def test_many_callers_cause_one_look_up(asking: Registry, served: Served) 
 
 
 async def test_concurrent_look_ups_are_bounded(asking: Registry, served: Served) -> None:
+    over = asyncio.Event()
+
     async def later(_: web.Request) -> web.Response:
-        await asyncio.sleep(0.2)
+        await over.wait()
         return web.Response(status=404)
 
     served.handler = later
     assets = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(60)]
-    assert await asyncio.gather(*(metadata(asking, asset) for asset in assets)) == [None] * 60
+    calls = [asyncio.create_task(metadata(asking, asset)) for asset in assets]
+    await asyncio.wait(calls[registry.MAX_LOOK_UPS :])  # they are not looked up, so they wait for nobody
+    over.set()
+    assert await asyncio.gather(*calls) == [None] * 60
     assert served.asked.total() == registry.MAX_LOOK_UPS
 
 
