@@ -37,6 +37,7 @@ from shared import address, database, schema, servers, settings
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
 from tests.api.indexers import Indexer
+from tests.api.locks import until_blocked
 from tests.api.partners import ALL, BOOTSTRAP_KEY, NOWHERE
 from tests.chain.harness import blocks_of, recorded
 from tests.chain.written import Written
@@ -526,8 +527,7 @@ async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subje
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
         waiting = [asyncio.create_task(asking.api.get("/v1/admin/users", partner)) for _ in range(4)]
-        while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < len(waiting):
-            await asyncio.sleep(0.02)
+        await until_blocked(db, len(waiting))
         with patch.object(turns, "WAIT_S", 0.5):
             await asking.refused("too_many_concurrent_requests", "list_users", users, partner)
     await asyncio.gather(*waiting)

@@ -17,6 +17,7 @@ from shared.settings import Settings
 from tests.api.chains import Chain, Tx, hash_of
 from tests.api.client import Client
 from tests.api.conftest import IssueKey, Use
+from tests.api.locks import until_blocked
 from tests.api.partners import Partner, counts
 from tests.patience import PATIENCE_S, OwnTime
 
@@ -212,8 +213,7 @@ async def test_a_key_with_many_chain_requests_delays_no_other_key(
     async with db.transaction():
         await db.execute("LOCK TABLE chain_preview.tx")
         loading = [asyncio.create_task(api.get(f"/v1/tx/hash/{hash_of('a').hex()}", busy)) for _ in range(30)]
-        while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < CONNECTIONS_EACH:
-            await asyncio.sleep(0.01)
+        await until_blocked(db, CONNECTIONS_EACH)
         assert (await api.get(f"/v1/assets/policy/{'00' * 28}", other)).status == 200
         assert sum(not each.done() for each in loading) > 20
     assert {(await each).status for each in loading} <= {200, 503}

@@ -16,6 +16,7 @@ from shared import database
 from shared.settings import Settings
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
+from tests.api.locks import until_blocked
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner
 from tests.patience import PATIENCE_S
 from tests.processes.relay import TcpRelay
@@ -52,14 +53,6 @@ async def details(partner: Partner, action: str) -> Any:
     """The details of the last such action, without its request id."""
     found: dict[str, Any] = (await partner.data("GET", f"/audit-logs?action={action}"))[0]["details"]
     return {name: value for name, value in found.items() if name != "request_id"}
-
-
-async def blocks_another(db: asyncpg.Connection) -> None:
-    """Wait until another session waits for a lock of this connection."""
-    waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-    async with asyncio.timeout(PATIENCE_S):
-        while not await db.fetchval(waits):
-            await asyncio.sleep(0.02)
 
 
 # Rotation -------------------------------------------------------------------------------------------------------------
@@ -136,7 +129,7 @@ async def test_a_rotation_and_the_usage_of_the_key_do_not_block_each_other(
     async with db.transaction():  # as the aggregator does: usage refers to the credential, then its last use is noted
         await db.execute("INSERT INTO partner.usage VALUES ($1, now(), 1, 0, 1)", credential["id"])
         rotating = asyncio.create_task(rotate(partner, credential, 0))
-        await blocks_another(db)
+        await until_blocked(db)
         await db.execute("UPDATE partner.credential SET last_used_at = now() WHERE id = $1", credential["id"])
     await rotating
 
@@ -455,7 +448,7 @@ async def test_a_deletion_and_the_usage_of_the_keys_do_not_block_each_other(
     async with db.transaction():
         await db.execute(locks, low)
         deleting = asyncio.create_task(partner.data("DELETE", f"/users/{user_id}"))
-        await blocks_another(db)
+        await until_blocked(db)
         await db.execute(locks, high)
     assert (await deleting)["revoked_credentials"] == len(ids)
 

@@ -18,6 +18,7 @@ from shared.network import PREVIEW, Network
 from tests import long_answers
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
+from tests.api.locks import until_blocked
 from tests.api.test_blockfrost import spooled_statuses
 from tests.api.test_owners import unread
 from tests.long_answers import ASSETS, LONG
@@ -194,8 +195,7 @@ async def test_an_answer_that_has_its_turn_to_be_built_waits_for_no_other_read_o
         async with db.transaction():
             await db.execute("LOCK TABLE chain_preview.policy_holder")
             slow = asyncio.create_task(api.get(f"/v1/assets/policy/{'03' * 28}/holders", key))
-            while not await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-                await asyncio.sleep(0.01)
+            await until_blocked(db)
             room.building.end(0)
             assert (await waiting).status == 200
             assert not slow.done()

@@ -26,6 +26,7 @@ from shared.network import PREVIEW
 from tests import blockfrost_schemas
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
+from tests.api.locks import until_blocked
 from tests.api.submitting import EVALUATE, SUBMIT, grant, new_key
 from tests.chain.written import Written
 from tests.wallet import ADA, Wallet, id_of
@@ -111,8 +112,7 @@ async def test_slow_reads_of_a_key_delay_no_submission(sandbox: Sandbox, db: asy
         await db.execute("LOCK TABLE chain_preview.policy")
         path = f"/v1/assets/policy/{'00' * 28}"
         reading = [asyncio.create_task(sandbox.api.get(path, sandbox.key)) for _ in range(2)]
-        while not await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-            await asyncio.sleep(0.01)
+        await until_blocked(db)
         assert (await sandbox.send(tx)).status == 200
         assert not any(each.done() for each in reading)
     assert [(await each).status for each in reading] == [200, 200]

@@ -18,6 +18,7 @@ from api.admin import breakdown
 from api.services import ADMIN_TURNS_EACH
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch
+from tests.api.locks import until_blocked
 from tests.api.partners import Partner
 
 HASH, POOL = "GET /v1/tx/hash/{hash}", "GET /v1/pools/{poolId}"
@@ -159,8 +160,7 @@ async def test_an_export_waits_for_its_turn_and_is_cut_off_in_the_end(
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
         waiting = [asyncio.create_task(partner.get("/users")) for _ in range(ADMIN_TURNS_EACH)]
-        while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < len(waiting):
-            await asyncio.sleep(0.02)
+        await until_blocked(db, len(waiting))
         with monkeypatch.context() as patched:
             patched.setattr("api.http.turns.WAIT_BETWEEN_PARTS_S", 0.1)
             with pytest.raises(aiohttp.ClientPayloadError):

@@ -26,6 +26,7 @@ from tests.api.counting import (
     figure,
     until_counted,
 )
+from tests.api.locks import until_blocked
 from tests.api.partners import CHAIN_PATH
 from tests.patience import PATIENCE_S, OwnTime
 
@@ -114,9 +115,7 @@ async def test_usage_does_not_wait_for_a_slow_pruning(
     async with db.transaction():
         await db.execute("LOCK TABLE partner.usage_kept")
         async with serving(environment) as api:
-            async with asyncio.timeout(PATIENCE_S):
-                while not await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-                    await asyncio.sleep(0.02)
+            await until_blocked(db)
             await api.get(CHAIN_PATH, key)
             took = OwnTime()
             while figure((await api.get("/metrics")).body, "ledgerline_usage_queued") != 1:
