@@ -131,7 +131,7 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
     return Flows(
         tx_id=tx_id,
         made=made,
-        spent_by=spenders.of(tx_id[made.row], made.index),
+        spent_by=spenders.find(tx_id[made.row], made.index),
         spent=spent,
         mints=mints,
         withdrawals=withdrawals,

@@ -34,16 +34,16 @@ class Spenders(msgspec.Struct, frozen=True):
     spent_by: Ints
     disordered: list[int]
 
-    def of(self, tx_id: Ints, index: Ints) -> Ints:
+    def find(self, tx_id: Ints, index: Ints) -> Ints:
         """The tx_ids that spent outputs, -1 for one that is not in the rows."""
         place, known = places_in(self.output_no, output_no(tx_id, index))
-        found = np.full(len(place), -1)
-        found[known] = self.spent_by[place[known]]
-        return found
+        spent_by = np.full(len(place), -1)
+        spent_by[known] = self.spent_by[place[known]]
+        return spent_by
 
     def of_genesis(self, outputs: Sequence[GenesisOutput]) -> Ints:
         """The tx_ids that spent genesis outputs, -1 for one that is not in the rows."""
-        return self.of(ints([output.tx_id for output in outputs]), np.zeros(len(outputs), np.int64))
+        return self.find(ints([output.tx_id for output in outputs]), np.zeros(len(outputs), np.int64))
 
 
 class SpenderRow(msgspec.Struct, frozen=True):

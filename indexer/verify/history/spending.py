@@ -22,7 +22,6 @@ from indexer.verify.history.spenders import Spenders
 from indexer.verify.keys import PRIME, Ints, ints
 from indexer.verify.results import Difference
 from shared import address, packed, sql
-from shared.packed import Output
 from shared.sql import Connection
 
 _Reference: TypeAlias = tuple[bytes, int]
@@ -37,7 +36,7 @@ class Sighting(msgspec.Struct, frozen=True):
 
     tx_hash: bytes
     index: int
-    output: Output | None
+    output: packed.Output | None
     tx_id: int
     by: bytes
     spends: bool
@@ -158,7 +157,7 @@ async def wrongly_unresolved(db: Connection, hashes: list[bytes], *, from_origin
     return [Difference(f"source of an input that names tx {tx_hash.hex()}", None, None, "known") for tx_hash in hashes]
 
 
-async def _show(db: Connection, output: Output | None) -> str:
+async def _show(db: Connection, output: packed.Output | None) -> str:
     if output is None:
         return "no output"
     assets = f" and {len(output.quantities)} assets" if output.quantities else ""
