@@ -1,6 +1,7 @@
-"""The CBOR of generated transactions: as long as a real one, with the parts of its body that Ogmios' JSON can't tell.
+"""The CBOR of generated transactions: as long as a real one, with the parts of it that a client reads.
 
-These are the types of the certificates, two of which the JSON may show for one, and native scripts in outputs.
+These are inputs, mint, required signers and redeemers, and what Ogmios' JSON can't tell: the types of the certificates,
+two of which the JSON may show for one, and native scripts in outputs. The rest is filler.
 """
 
 from typing import Any
@@ -9,7 +10,11 @@ import cbor2
 
 Json = dict[str, Any]
 
-_FILLER, _OUTPUTS, _CERTIFICATES, _REFERENCE_SCRIPT = 0, 1, 4, 3  # keys of the body, and of an output
+# Keys of the body, of an output and of the witnesses. The filler is where a body has the hash of its auxiliary data.
+_INPUTS, _OUTPUTS, _CERTIFICATES, _FILLER, _MINT, _REQUIRED_SIGNERS = 0, 1, 4, 7, 9, 14
+_REFERENCE_SCRIPT, _REDEEMERS = 3, 5
+_HASH_BYTES = 32
+_PURPOSES = ("spend", "mint", "publish", "withdraw", "vote", "propose")
 _WITH_VALIDITY_FLAG = ("alonzo", "babbage", "conway")
 _ENCODED = 24  # the tag of CBOR in a byte string
 # The numbers of certificates in the CDDL. With a deposit, a registration is 7 and a deregistration 8.
@@ -27,18 +32,40 @@ _TYPES = {
 }
 
 
-def encode(tx: Json, id_: str, era: str, size: int) -> bytes:
-    """The CBOR of a transaction, of about `size` bytes."""
-    body: dict[int, Any] = {}
+def encode_body(tx: Json, digest: str, size: int) -> bytes:
+    """The CBOR of the body of a transaction whose content has that hash, of about `size` bytes."""
+    body: dict[int, Any] = {
+        _INPUTS: [[bytes.fromhex(each["transaction"]["id"]), each["index"]] for each in tx["inputs"]]
+    }
     if any("script" in output for output in tx.get("outputs", ())):
         body[_OUTPUTS] = [_output(output) for output in tx["outputs"]]
     if certificates := tx.get("certificates"):
-        # Whether a registration and a delegation are one certificate follows from the id, so that it stays the same.
-        body[_CERTIFICATES] = [[number] for number in _numbers(certificates, joined=int(id_, 16) % 2 == 0)]
-    left = max(size - len(cbor2.dumps(body)), 0)
-    body[_FILLER] = (bytes.fromhex(id_) * (left // 32 + 1))[:left]
+        # Whether a registration and a delegation are one certificate follows from the hash, so that it stays the same.
+        body[_CERTIFICATES] = [[number] for number in _numbers(certificates, joined=int(digest, 16) % 2 == 0)]
+    if mint := tx.get("mint"):
+        body[_MINT] = {
+            bytes.fromhex(policy): {bytes.fromhex(name): quantity for name, quantity in names.items()}
+            for policy, names in mint.items()
+        }
+    if signers := tx.get("requiredExtraSignatories"):
+        body[_REQUIRED_SIGNERS] = [bytes.fromhex(each) for each in signers]
+    left = max(size - len(cbor2.dumps(body)), _HASH_BYTES)
+    body[_FILLER] = (bytes.fromhex(digest) * (left // _HASH_BYTES + 1))[:left]
+    return bytes(cbor2.dumps(body))
+
+
+def encode(tx: Json, body: bytes, era: str) -> bytes:
+    """The CBOR of a transaction with that body."""
+    redeemers = [_redeemer(each) for each in tx.get("redeemers", ())]
     flag = [tx.get("spends") != "collaterals"] if era in _WITH_VALIDITY_FLAG else []
-    return bytes(cbor2.dumps([body, {}, *flag, None]))
+    parts = [{_REDEEMERS: redeemers} if redeemers else {}, *flag, None]
+    return bytes([0x81 + len(parts)]) + body + b"".join(map(cbor2.dumps, parts))
+
+
+def _redeemer(shown: Json) -> list[Any]:
+    validator, units = shown["validator"], shown["executionUnits"]
+    data = cbor2.loads(bytes.fromhex(shown["redeemer"]))
+    return [_PURPOSES.index(validator["purpose"]), validator["index"], data, [units["memory"], units["cpu"]]]
 
 
 def _numbers(certificates: list[Json], joined: bool) -> list[int]:

@@ -155,13 +155,29 @@ class Draft:
         assert not self.lovelace and not any(self.assets.values())
 
     def sealed(self, size: int) -> Json:
-        """The transaction with signatures, CBOR of `size` bytes, and the hash of its content as its id."""
-        body = msgspec.json.encode(self.tx)
+        """The transaction with signatures, CBOR of about `size` bytes, and the hash of its body as its id."""
+        if self.era != "byron":
+            self._sort_inputs()
+        body = bodies.encode_body(self.tx, addresses.blake2b_256(msgspec.json.encode(self.tx)), size)
         id_ = addresses.blake2b_256(body)
         owners = dict.fromkeys(self.signers) or {"": None}
         signatories = [_signature(id_, owner, self.era) for owner in owners]
-        content = bodies.encode(self.tx, id_, self.era, size)
+        content = bodies.encode(self.tx, body, self.era)
         return {"id": id_, **self.tx, "signatories": signatories, "cbor": content.hex()}
+
+    def _sort_inputs(self) -> None:
+        """Put the inputs into the ledger's order, which is that of redeemers' indexes, too."""
+        spent = sorted(
+            zip(self.tx["inputs"], self.signers, strict=True),
+            key=lambda each: (each[0]["transaction"]["id"], each[0]["index"]),
+        )
+        self.tx["inputs"] = [reference for reference, _ in spent]
+        scripts = [at for at, (_, owner) in enumerate(spent) if owner in self.cast.script_addresses]
+        of_inputs = [
+            each["validator"] for each in self.tx.get("redeemers", ()) if each["validator"]["purpose"] == "spend"
+        ]
+        for validator, at in zip(of_inputs, scripts, strict=True):
+            validator["index"] = at
 
     def part(self) -> "Draft":
         """The draft of a sub-transaction, which spends no output that this transaction or its other parts use."""
