@@ -472,6 +472,31 @@ def node_not_available(cause: str) -> Refusal:
     return Refusal(503, "node_not_available", f"Node not available: {cause}", {"Retry-After": "2"})
 
 
+def no_node_to_read(network: str) -> Refusal:
+    """Something that is read from a node, such as the bytes of a block, of a network for which the service has none.
+
+    Read it from another service, or ask the operator to set the node's address.
+    """
+    return Refusal(503, "no_node", f"This is read from a node, and this service has none for {network}")
+
+
+def node_not_read(cause: str) -> Refusal:
+    """The node can't be read, is too busy, or has another block than the index while a fork takes place.
+
+    Ask again after the seconds that `Retry-After` names.
+    """
+    return Refusal(503, "node_not_available", f"Node not available: {cause}", {"Retry-After": "2"})
+
+
+def cbor_not_sent() -> Refusal:
+    """The bytes of transactions are read from the node, and its Ogmios runs without the flag that includes them.
+
+    Ask the operator to start Ogmios with `--include-transaction-cbor`. This service needs no restart.
+    """
+    message = "The node sends no bytes of transactions: its Ogmios must be started with --include-transaction-cbor"
+    return Refusal(503, "cbor_not_sent", message)
+
+
 def invalid_transaction(expected: str) -> Refusal:
     """Bytes that are not the CBOR of a transaction. The message says what was expected.
 

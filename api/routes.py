@@ -14,6 +14,7 @@ from api.chain import (
     accounts,
     addresses,
     assets,
+    block_bytes,
     blocks,
     bulk,
     contracts,
@@ -84,6 +85,13 @@ ROUTES: tuple[Route, ...] = (
     ordered("/v1/tx/address/{address}", transactions.list_transactions, "transactions", *_ADDRESS, _TOO_LONG),
     ordered("/v1/tx/history/{address}", transactions.list_transaction_history, "transactions", *_ADDRESS),
     get("/v1/tx/hash/{hash}", transactions.get_transaction, "transactions", errors.transaction_not_found),
+    get(
+        "/v1/tx/hash/{hash}/cbor",
+        block_bytes.get_transaction_cbor,
+        "transactions",
+        errors.transaction_not_found,
+        *block_bytes.REFUSALS,
+    ),
     post("/v1/tx/evaluate", submission.evaluate_transaction, "submit", *_EVALUATION, raw_media_type=_CBOR),
     post("/v1/tx/submit", submission.submit_transaction, "submit", *submission.SUBMISSION, raw_media_type=_CBOR),
     get("/v1/tx/submitted/{hash}", submission.get_submitted_transaction, "submit", _SUBMITTED),
@@ -166,6 +174,14 @@ ROUTES: tuple[Route, ...] = (
     get("/v1/blocks/{block}", blocks.get_block, "network", _BLOCK),
     ordered(
         "/v1/blocks/{block}/transactions", blocks.list_block_transactions, "network", _BLOCK, by="position in the block"
+    ),
+    ordered(
+        "/v1/blocks/{block}/transactions/cbor",
+        block_bytes.list_block_transaction_cbor,
+        "network",
+        _BLOCK,
+        *block_bytes.REFUSALS,
+        by="position in the block",
     ),
     get("/v1/epochs/{epoch}", epochs.get_epoch, "network", _EPOCH),
     get("/v1/epochs/{epoch}/parameters", epochs.get_epoch_parameters, "network", _EPOCH, errors.parameters_not_known),

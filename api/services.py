@@ -15,6 +15,7 @@ from api.http.turns import FairPool, Turns
 from api.keys import valkey as valkeys
 from api.keys.caller import Callers
 from api.keys.valkey import ValkeyClient
+from api.node_bytes.readers import NodeReaders
 from api.sources import chain_servers, registry, retention
 from api.sources.chain_servers import ChainServers
 from api.sources.nodes import Nodes
@@ -71,6 +72,7 @@ class Services(msgspec.Struct, frozen=True):
     admin_pool: Turns[asyncpg.Pool]
     chain_servers: ChainServers
     nodes: Nodes
+    node_readers: NodeReaders
     submission_pool: asyncpg.Pool
     valkey: ValkeyClient
     callers: Callers
@@ -121,12 +123,15 @@ async def opened(
         await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(spools.folder)))
         nodes = Nodes.at(settings.ogmios_urls)
         stack.callback(nodes.close)
+        node_readers = NodeReaders.at(settings.ogmios_urls)
+        stack.push_async_callback(node_readers.close)
         yield Services(
             settings=settings,
             key_pool=keys,
             admin_pool=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,
             nodes=nodes,
+            node_readers=node_readers,
             submission_pool=submissions,
             valkey=valkey,
             callers=callers,

@@ -1,13 +1,17 @@
 """`/blocks`: a block, those around it, and its transactions."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
 from api.ask import ChainAsk
 from api.blockfrost.paging import Page, UnorderedPage
-from api.chain import blocks
+from api.chain import block_bytes, blocks
+from api.chain.block_bytes import TransactionBytes
 from api.chain.blocks import BlockKind, BlockQuestion, BlockRow, BlockTransactionsQuestion
+from api.node_bytes.blocks import Header
+from shared.encoding import bech32_encode
 from shared.network import Network
 from shared.sql import Connection
 
@@ -27,7 +31,8 @@ class Neighbours(UnorderedPage, frozen=True, kw_only=True):
 class Block(msgspec.Struct, frozen=True):
     """A block. `time` is in seconds since 1970. Output and fees of a block without transactions are null.
 
-    `slot_leader` is the pool, null in Byron. Size, VRF key and operational certificate are null: they are not kept.
+    `slot_leader` is the pool, null in Byron. Size, VRF key and operational certificate are read from the node: they
+    are null while it does not answer. The last two are null in Byron, too.
     """
 
     time: int
@@ -37,13 +42,13 @@ class Block(msgspec.Struct, frozen=True):
     epoch: int
     epoch_slot: int
     slot_leader: str | None
-    size: None
+    size: int | None
     tx_count: int
     output: str | None
     fees: str | None
-    block_vrf: None
-    op_cert: None
-    op_cert_counter: None
+    block_vrf: str | None
+    op_cert: str | None
+    op_cert_counter: str | None
     previous_block: str | None
     next_block: str | None
     confirmations: int
@@ -52,7 +57,10 @@ class Block(msgspec.Struct, frozen=True):
 async def info(ask: ChainAsk[BlockQuestion]) -> Block:
     """Get a block by hash or number, or the latest one."""
     async with ask.snapshot() as db:
-        return await _shown(db, await blocks.read(db, ask.question.block), ask.network)
+        row = await blocks.read(db, ask.question.block)
+        found = await blocks.show(db, row, ask.network)
+    (shown,) = await _with_headers(ask, [(row, found)])
+    return shown
 
 
 async def following(ask: ChainAsk[Neighbours]) -> list[Block]:
@@ -61,7 +69,8 @@ async def following(ask: ChainAsk[Neighbours]) -> list[Block]:
     async with ask.snapshot() as db:
         row = await blocks.read(db, asked.block)
         first = row.block_no + 1 + asked.offset
-        return await _run(db, range(first, min(first + asked.count, row.tip_block_no + 1)), ask.network)
+        run = await _run(db, range(first, min(first + asked.count, row.tip_block_no + 1)), ask.network)
+    return await _with_headers(ask, run)
 
 
 async def preceding(ask: ChainAsk[Neighbours]) -> list[Block]:
@@ -71,7 +80,8 @@ async def preceding(ask: ChainAsk[Neighbours]) -> list[Block]:
         row = await blocks.read(db, asked.block)
         beyond = row.block_no - asked.offset
         lowest = max(beyond - asked.count, row.first_block_no)
-        return await _run(db, range(lowest, beyond), ask.network)
+        run = await _run(db, range(lowest, beyond), ask.network)
+    return await _with_headers(ask, run)
 
 
 async def transactions(ask: ChainAsk[BlockTransactions]) -> list[str]:
@@ -81,17 +91,34 @@ async def transactions(ask: ChainAsk[BlockTransactions]) -> list[str]:
     return [transaction.tx_hash for transaction in (await blocks.list_block_transactions(ask.about(question))).data]
 
 
-async def _run(db: Connection, numbers: range, network: Network) -> list[Block]:
+async def transactions_cbor(ask: ChainAsk[BlockTransactions]) -> list[TransactionBytes]:
+    """List the transactions of a block with their CBOR."""
+    asked = ask.question
+    question = BlockTransactionsQuestion(block=asked.block, limit=asked.count, offset=asked.offset, order=asked.order)
+    return (await block_bytes.list_block_transaction_cbor(ask.about(question))).data
+
+
+async def _run(db: Connection, numbers: range, network: Network) -> list[tuple[BlockRow, blocks.Block]]:
     """At most a page of neighbouring blocks, each looked up separately.
 
     The first number may be that of an epoch boundary block, which is not kept.
     """
     rows = [await blocks.look_up(db, number) for number in numbers]
-    return [await _shown(db, row, network) for row in rows if row.block_hash is not None]
+    return [(row, await blocks.show(db, row, network)) for row in rows if row.block_hash is not None]
 
 
-async def _shown(db: Connection, row: BlockRow, network: Network) -> Block:
-    block = await blocks.show(db, row, network)
+async def _with_headers(
+    ask: ChainAsk[BlockQuestion] | ChainAsk[Neighbours], run: Sequence[tuple[BlockRow, blocks.Block]]
+) -> list[Block]:
+    """Neighbouring blocks as Blockfrost shows them. No connection is held while the node is asked."""
+    headers = await block_bytes.read_headers(ask, [row for row, _ in run])
+    return [_shown(row, block, headers.get(row.point.block_hash)) for row, block in run]
+
+
+def _shown(row: BlockRow, block: blocks.Block, header: Header | None) -> Block:
+    vrf_key, op_cert, counter = (
+        (None,) * 3 if header is None else (header.vrf_key, header.op_cert, header.op_cert_counter)
+    )
     return Block(
         time=int(block.block_time.timestamp()),
         height=block.block_no,
@@ -100,13 +127,13 @@ async def _shown(db: Connection, row: BlockRow, network: Network) -> Block:
         epoch=block.epoch_no,
         epoch_slot=block.epoch_slot,
         slot_leader=block.pool_id,
-        size=None,
+        size=None if header is None else header.size_bytes,
         tx_count=block.tx_count,
         output=block.output if block.tx_count else None,
         fees=block.fees if block.tx_count else None,
-        block_vrf=None,
-        op_cert=None,
-        op_cert_counter=None,
+        block_vrf=None if vrf_key is None else bech32_encode("vrf_vk", vrf_key),
+        op_cert=None if op_cert is None else op_cert.hex(),
+        op_cert_counter=None if counter is None else str(counter),
         previous_block=block.previous_block,
         next_block=block.next_block,
         confirmations=row.tip_block_no - block.block_no,

@@ -22,8 +22,7 @@ class Anything(Question, frozen=True, kw_only=True):
     c: _Part = ""
 
 
-_CBOR = "only the CBOR of transactions submitted here is kept: see /txs/{hash}/cbor"
-_WITNESSES = "redeemers and required signers are not kept"
+_WITNESSES = "redeemers are not listed by script"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
 _MIRS = "certificates that move instantaneous rewards are not kept"
 _SUMS = "totals received and sent are not kept"
@@ -42,8 +41,6 @@ _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 
 REASONS = {
     "/network/eras": "era summaries are not kept",
-    "/blocks/latest/txs/cbor": _CBOR,
-    "/blocks/{hash_or_number}/txs/cbor": _CBOR,
     "/blocks/{hash_or_number}/addresses": "blocks have no list of their addresses",
     "/blocks/slot/{slot_number}": _BY_SLOT,
     "/blocks/epoch/{epoch_number}/slot/{slot_number}": _BY_SLOT,
@@ -54,8 +51,6 @@ REASONS = {
     "/epochs/{number}/stakes": _EPOCH,
     "/epochs/{number}/stakes/{pool_id}": _EPOCH,
     "/txs/{hash}/mirs": _MIRS,
-    "/txs/{hash}/redeemers": _WITNESSES,
-    "/txs/{hash}/required_signers": _WITNESSES,
     "/addresses/{address}/extended": "it would require the metadata of every asset: see /assets/{asset}",
     "/addresses/{address}/total": _SUMS,
     "/accounts/{stake_address}/rewards": _REWARDS,

@@ -23,6 +23,12 @@ def supply_not_known() -> Refusal:
     return Refusal(404, "supply_not_known", "Supply not known: the node's ledger has not been read yet")
 
 
+def prices_not_known() -> Refusal:
+    """The protocol parameters of no epoch are known yet, so neither are the prices of execution units."""
+    message = "Prices of execution units are not known yet: the node's parameters have not been read"
+    return Refusal(503, "prices_not_known", message)
+
+
 def not_answered(reason: str) -> Refusal:
     """A path of Blockfrost that the façade does not answer.
 

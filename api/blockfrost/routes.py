@@ -17,6 +17,7 @@ from api.blockfrost import (
     network,
     not_answered,
     pools,
+    redeemers,
     refusals,
     scripts,
     service,
@@ -24,6 +25,7 @@ from api.blockfrost import (
     transactions,
 )
 from api.blockfrost.shape import ROOT
+from api.chain import block_bytes
 from api.chain import submission as native
 from api.route import Route, anyone, get, ordered, post
 
@@ -49,6 +51,7 @@ _BLOCK, _EPOCH, _POOL = errors.block_not_found, errors.epoch_not_found, errors.p
 _TX, _SCRIPT, _DATUM = errors.transaction_not_found, errors.script_not_found, errors.datum_not_found
 _TOO_LONG = partial(errors.answer_too_large, "count", 25)
 _TOO_MANY_ASSETS = partial(refusals.too_many_assets, addresses.MAX_ASSETS)
+_OF_NODE = block_bytes.REFUSALS
 _CBOR = "application/cbor"
 
 FACADE: tuple[Route, ...] = (
@@ -63,6 +66,7 @@ FACADE: tuple[Route, ...] = (
     _get("/blocks/{block}/next", blocks.following, "network", _BLOCK),
     _get("/blocks/{block}/previous", blocks.preceding, "network", _BLOCK),
     _ordered("/blocks/{block}/txs", blocks.transactions, "network", _BLOCK),
+    _ordered("/blocks/{block}/txs/cbor", blocks.transactions_cbor, "network", _BLOCK, *_OF_NODE),
     _get("/epochs/{epoch}", epochs.info, "network", _EPOCH),
     _get("/epochs/{epoch}/parameters", epochs.parameters, "network", _EPOCH, errors.parameters_not_known),
     # Transactions ----------------------------------------------------------------------------------------------------
@@ -70,7 +74,9 @@ FACADE: tuple[Route, ...] = (
     _get("/txs/{hash}/utxos", transactions.inputs_and_outputs, "transactions", _TX),
     _get("/txs/{hash}/metadata", transactions.metadata, "transactions", _TX),
     _get("/txs/{hash}/metadata/cbor", transactions.metadata_cbor, "transactions", _TX),
-    _get("/txs/{hash}/cbor", submission.as_cbor, "submit", _TX, errors.transaction_not_submitted),
+    _get("/txs/{hash}/cbor", submission.as_cbor, "submit", _TX, *_OF_NODE),
+    _get("/txs/{hash}/redeemers", redeemers.listed, "transactions", _TX, *_OF_NODE, refusals.prices_not_known),
+    _get("/txs/{hash}/required_signers", redeemers.required_signers, "transactions", _TX, *_OF_NODE),
     _get("/txs/{hash}/withdrawals", transactions.withdrawals, "transactions", _TX),
     _get("/txs/{hash}/stakes", certificates.stakes, "transactions", _TX),
     _get("/txs/{hash}/delegations", certificates.delegations, "transactions", _TX),

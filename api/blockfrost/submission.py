@@ -11,7 +11,7 @@ from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
 from api.blockfrost import ledger_failures
 from api.blockfrost.additional_outputs import AdditionalOutputs
 from api.blockfrost.transactions import TransactionQuestion
-from api.chain import submission, submitted, transaction_cbor
+from api.chain import block_bytes, submission, submitted, transaction_cbor
 from api.chain.submission import Cbor, TransactionBody
 from api.errors import Refusal
 from api.parameters import Body, Choice, JsonSchema, Kind, Question
@@ -27,7 +27,7 @@ _V6 = {"jsonrpc": "2.0", "method": "evaluateTransaction"}
 
 
 class TransactionCbor(msgspec.Struct, frozen=True):
-    """A transaction as it was submitted, in hex."""
+    """A transaction in hex."""
 
     cbor: str
 
@@ -100,12 +100,15 @@ async def evaluate_with_outputs(ask: ChainPost[EvaluationQuestion, EvaluationWit
 
 
 async def as_cbor(ask: PrimaryAsk[TransactionQuestion]) -> TransactionCbor:
-    """The CBOR of a transaction in a block, if a key of the caller's account has submitted it here."""
+    """Get the CBOR of a transaction in a block, as the caller's account has submitted it or as the node has it."""
     async with ask.snapshot() as db:
-        known, block = await submitted.read(db, ask.key, ask.question.hash)
+        known, block = await submitted.find(db, ask.key, ask.question.hash)
     if block is None:
         raise errors.transaction_not_found()
-    return TransactionCbor(known.cbor.hex())
+    if known is not None:
+        return TransactionCbor(known.cbor.hex())
+    _, cbor = await block_bytes.read_transaction(ask, ask.question.hash)
+    return TransactionCbor(cbor.hex())
 
 
 async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: Sequence[Json]) -> Json:

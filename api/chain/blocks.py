@@ -13,7 +13,7 @@ from api.chain.pools import show_pool_id
 from api.chain.tip import Tip
 from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import packed, sql
-from shared.ledger import tx_id_of
+from shared.ledger import Point, tx_id_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -86,19 +86,38 @@ class BlockTransaction(msgspec.Struct, frozen=True):
     size: int | None
 
 
-class BlockRow(msgspec.Struct, frozen=True):
-    """A block with its neighbours, and the tip of the same snapshot."""
+class BlockPlace(msgspec.Struct, frozen=True):
+    """A block and the one before it, and the tip of the same snapshot."""
 
     tip_slot_no: int
     tip_hash: bytes
     tip_block_no: int
-    first_block_no: int
     slot_no: int
     block_no: int
     block_hash: bytes | None  # null, like everything but the tip, for an unknown block
     tx_count: int
-    pool_id: bytes | None
+    previous_slot_no: int | None  # null for the first indexed block
     previous_hash: bytes | None
+
+    @property
+    def point(self) -> Point:
+        """The block, which is known."""
+        assert self.block_hash is not None, "an unknown block has been refused"
+        return Point(self.slot_no, self.block_hash)
+
+    @property
+    def before(self) -> Point | None:
+        """The block before it; None for the first indexed one."""
+        if self.previous_slot_no is None or self.previous_hash is None:
+            return None
+        return Point(self.previous_slot_no, self.previous_hash)
+
+
+class BlockRow(BlockPlace, frozen=True):
+    """A block with both neighbours, and the tip of the same snapshot."""
+
+    first_block_no: int
+    pool_id: bytes | None
     next_hash: bytes | None
 
 

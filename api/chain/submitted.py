@@ -75,11 +75,17 @@ async def read(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[Submitt
 
     A transaction whose submission got no answer counts as submitted once a block proves that the node has accepted it.
     """
-    known = await _submitted.one(db, key.network.network_id, tx_hash, key.credential_id)
-    block = await block_of(db, tx_hash)
-    if known is None or not (known.accepted or known.rolled_back_at or block):
+    known, block = await find(db, key, tx_hash)
+    if known is None:
         raise errors.transaction_not_submitted()
     return known, block
+
+
+async def find(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[SubmittedRow | None, BlockOf | None]:
+    """The same, but for a transaction that the account has not submitted the row is None."""
+    known = await _submitted.one(db, key.network.network_id, tx_hash, key.credential_id)
+    block = await block_of(db, tx_hash)
+    return (known if known is not None and (known.accepted or known.rolled_back_at or block) else None), block
 
 
 async def block_of(db: sql.Connection, tx_hash: bytes) -> BlockOf | None:

@@ -72,7 +72,9 @@ This document and its examples are licensed under Apache-2.0; the service itself
 
 # A tag for each module with handlers, in the order of the page.
 _TAGS = {
-    "transactions": ("Transactions", "Transactions of an address, or by hash."),
+    **dict.fromkeys(
+        ("transactions", "block_bytes"), ("Transactions", "Transactions of an address, or by hash, and their bytes.")
+    ),
     "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
     "submission": ("Submission", "Evaluate, submit and follow transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),

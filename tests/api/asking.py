@@ -30,7 +30,7 @@ from api.server import deadlines
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from devnet import faucet, networks, parameters
-from devnet.blocks import Genesis
+from devnet.blocks import Genesis, Recorded
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from shared import address, database, schema, servers, settings
@@ -47,7 +47,7 @@ Json = dict[str, Any]
 FILE = Path(__file__).parents[2] / "api" / "reference" / "examples.json"
 RECORD_AGAIN = "run make generated; tests/api/asking.py requests each answer and error"
 
-_LAST_SLOT = 733_216  # of the recorded blocks that are indexed: a mint with metadata
+_LAST_FILE, _LAST_SLOT = "preview-tokens.jsonl.xz", 733_216  # of the blocks that are indexed: a mint with metadata
 _NFT = "0fc891fb7368d3b7c7b88815c203fda0d6862b0f1d797222672e91fe.4d79416d617a696e674e4654"
 _POLICY = _NFT.partition(".")[0]
 _DATUM = "14845e067bf83c19a97207c8a2057d9499624783f1fce1ef5abf600392240ad0"
@@ -110,13 +110,14 @@ class Recorder:
 
 
 class Subjects(msgspec.Struct):
-    """The subjects of the chain requests: a pool, the transaction that registered it, an address of that, and the
-    account of the pool's owner."""
+    """The subjects of the chain requests: a pool, the transaction that registered it, an address of that, the account
+    of the pool's owner, and the last transaction."""
 
     tx_hash: str
     pool_id: str
     address: str
     stake_address: str
+    last_tx_hash: str = ""
 
 
 async def ask_all(environment: Mapping[str, str]) -> Json:
@@ -143,6 +144,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await asking.refused("genesis_not_known", "get_genesis", "GET /v1/genesis", key)
                 await _read_ledger(chain)
                 await _ask_about_chain(asking, key, about)
+                await _ask_for_bytes(asking, key, environment, about)
                 await _ask_to_submit(asking, key, node, about, db)
                 await _ask_without_right(asking, partner, about)
                 await _ask_wrongly(asking, partner, key)
@@ -155,10 +157,11 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
 
 async def _index(chain: asyncpg.Connection) -> Subjects:
     written, about = Written(chain), None
-    for name in ("preview-pools.jsonl.xz", "preview-tokens.jsonl.xz"):
+    for name in ("preview-pools.jsonl.xz", _LAST_FILE):
         for block in blocks_of(recorded(name)):
             if block.get("transactions") and block["slot"] <= _LAST_SLOT:
                 await written.index(block)
+                last_tx_hash = block["transactions"][-1]["id"]
                 for tx in block["transactions"]:
                     pools = [each["stakePool"]["id"] for each in tx.get("certificates", ()) if "stakePool" in each]
                     if pools and about is None:
@@ -167,6 +170,7 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
                         assert account is not None, "the outputs of this transaction are delegated"
                         about = Subjects(tx["id"], pools[0], payee, address.show_stake(account))
     assert about is not None, "the recorded blocks have a pool"
+    about.last_tx_hash = last_tx_hash
     return about
 
 
@@ -340,7 +344,9 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
 
 
 def _questions(about: Subjects) -> Iterable[tuple[str, str]]:
-    """Operations and paths that are answered: each chain route with a GET, about the same subjects."""
+    """Operations and paths that are answered: each chain route with a GET, about the same subjects, but those that are
+    read from a node.
+    """
     values = {
         **msgspec.structs.asdict(about),
         "hash": about.tx_hash,
@@ -354,7 +360,8 @@ def _questions(about: Subjects) -> Iterable[tuple[str, str]]:
         "epoch": "latest",
     }
     for route in ROUTES:
-        if route.method == "GET" and route.scope not in ("", "submit"):
+        of_node = any(refusal().code == "no_node" for refusal in route.errors)
+        if route.method == "GET" and route.scope not in ("", "submit") and not of_node:
             is_list = any(field.name == "limit" for field in route.fields)
             path = route.path.format_map(values)
             yield route.operation, f"{path}?{_QUERIES.get(route.operation, 'limit=2')}" if is_list else path
@@ -396,6 +403,32 @@ def _refused_questions(about: Subjects) -> Iterable[tuple[str, str, str]]:
         ("block_not_found", "get_block", f"/v1/blocks/{nobody}"),
         ("epoch_not_found", "get_epoch", "/v1/epochs/1000"),
     )
+
+
+async def _ask_for_bytes(asking: Recorder, key: str, environment: Mapping[str, str], about: Subjects) -> None:
+    """Send the questions that a node answers, to an API whose node has the indexed blocks."""
+    first_api = asking.api
+    async with (
+        NodeServer(Recorded(recorded(_LAST_FILE), networks.PREVIEW)) as node,
+        serving({**environment, "OGMIOS_URL_PREVIEW": node.url}) as asking.api,
+    ):
+        path = f"/v1/tx/hash/{about.last_tx_hash}/cbor"
+        frames = node.frames
+        node.frames = [_without_cbor(frame) for frame in frames]
+        await asking.refused("cbor_not_sent", "get_transaction_cbor", f"GET {path}", key)
+        node.frames = frames
+        await asking.ok("get_transaction_cbor", f"GET {path}", key)
+        listed = "GET /v1/blocks/latest/transactions/cbor?limit=1"
+        await asking.ok("list_block_transaction_cbor", listed, key)
+    asking.api = first_api
+
+
+def _without_cbor(frame: bytes) -> bytes:
+    """A block as Ogmios sends it without `--include-transaction-cbor`."""
+    block = json.loads(frame)
+    for tx in block["transactions"]:
+        del tx["cbor"]
+    return json.dumps(block).encode()
 
 
 async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Subjects, db: asyncpg.Connection) -> None:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from fractions import Fraction
+from math import ceil
 from random import Random
 from typing import Any, TypeVar
 
@@ -36,6 +37,7 @@ from tests.chain.model_chain import Chain
 from tests.chain.model_owners import Owners, hash_of, script_hash
 
 MAX_COUNT = 100
+PURPOSES = {"spend": (0, "spend"), "mint": (1, "mint"), "publish": (2, "cert"), "withdraw": (3, "reward")}
 REGISTRATIONS = ("stakeCredentialRegistration", "stakeCredentialDeregistration")
 CREDENTIAL_BYTES = {"verificationKey": b"\x22", "script": b"\x23"}  # of a representative's id (CIP-129)
 METADATA_PARTS: Json = dict.fromkeys(("ticker", "name", "description", "homepage"))  # of a pool, not fetched
@@ -76,6 +78,7 @@ class Facade:
         for tx in self.ledger.transactions.values():
             self.withdrawn.update(tx.withdrawals)
         self.index = {tx.tx_hash: at for each in chain.blocks.transactions for at, tx in enumerate(each)}
+        self.places = {block["id"]: at for at, block in enumerate(chain.blocks.blocks)}
 
     def _lacking(self) -> Iterator[str]:
         """What answers about this chain may lack, by the names of blockfrost_schemas.UNKNOWN."""
@@ -186,7 +189,25 @@ class Facade:
             "previous_block": known["previous_block"],
             "next_block": known["next_block"],
             "confirmations": latest["height"] - known["block_no"],
-        } | dict.fromkeys(("size", "block_vrf", "op_cert", "op_cert_counter"))
+        } | self.header(place)
+
+    def header(self, place: int) -> Json:
+        """What is read from the node."""
+        found: Json = dict.fromkeys(("size", "block_vrf", "op_cert", "op_cert_counter"))
+        if not self.follows(place):
+            return found
+        block = self.chain.blocks.blocks[place]
+        found["size"] = block["size"]["bytes"]
+        if block["type"] == "praos":
+            certificate = block["issuer"]["operationalCertificate"]
+            found["block_vrf"] = bech32("vrf_vk", bytes.fromhex(block["issuer"]["vrfVerificationKey"]))
+            found["op_cert"] = certificate["kes"]["verificationKey"]
+            found["op_cert_counter"] = str(certificate["count"])
+        return found
+
+    def follows(self, place: int) -> bool:
+        """Whether the node can be asked for a block: the index must know what precedes it."""
+        return place > 0 or self.chain.blocks.blocks[0]["height"] <= 1
 
     def check_block(self, place: int) -> None:
         """Check a block by its hash and its number, its neighbours, and its transactions."""
@@ -202,6 +223,24 @@ class Facade:
                 found = self.told(f"/blocks/{{block}}/{kind}", question, **query)
                 same(asked(question, query), found, [self.block(at) for at in places])
         self.listed("/blocks/{block}/txs", [tx.tx_hash for tx in self.chain.blocks.transactions[place]], block=name)
+        self.check_bytes(place)
+
+    def has_bytes(self, place: int) -> bool:
+        """Whether the bytes of a block can be read: the node must send them, if it has any."""
+        transactions = self.chain.blocks.transactions[place]
+        return not transactions or (self.follows(place) and all("cbor" in tx.declared for tx in transactions))
+
+    def check_bytes(self, place: int) -> None:
+        """Check the CBOR of a block's transactions."""
+        block, transactions = self.chain.blocks.blocks[place]["id"], self.chain.blocks.transactions[place]
+        if not self.has_bytes(place):
+            status, body = self.caller.get(f"{ROOT}/blocks/{block}/txs/cbor")
+            assert status == 503, (block, status, body)
+            return
+        whole = [{"tx_hash": tx.tx_hash, "cbor": tx.declared["cbor"]} for tx in transactions]
+        self.listed("/blocks/{block}/txs/cbor", whole, block=block)
+        for each in whole[:1]:
+            same("CBOR", self.caller.ok(f"/v1/tx/hash/{each['tx_hash']}/cbor")["data"], each)
 
     def check_epoch(self, epoch: int) -> None:
         known, pools = self.chain.blocks.epoch(epoch), self.chain.pools
@@ -268,6 +307,7 @@ class Facade:
         self.one(f"{path}/withdrawals", withdrawn, hash=tx.tx_hash)
         self.check_metadata(tx)
         self.check_certificates(tx)
+        self.check_scripts(tx)
 
     def size(self, tx: Transaction) -> int | None:
         """In Byron's slots the bytes without the witnesses, as cardano-db-sync counts them: `Era/Byron/Insert.hs`."""
@@ -309,6 +349,69 @@ class Facade:
             assert (whole is None) == (cbor is None), (name, told)
             same(name, told["cbor_metadata"], None if whole is None else f"\\x{whole}")
         assert not cbors, (name, cbors)
+
+    def check_scripts(self, tx: Transaction) -> None:
+        """Check what is read from the transaction's bytes: redeemers, with their scripts and fees, and signers."""
+        if not self.has_bytes(self.places[tx.block["id"]]):
+            return
+        path, valid = "/txs/{hash}", tx.declared.get("spends", "inputs") == "inputs"
+        signers = sorted(tx.declared.get("requiredExtraSignatories", ())) if valid else []
+        self.one(f"{path}/required_signers", [{"witness_hash": each} for each in signers], hash=tx.tx_hash)
+        redeemers = tx.declared.get("redeemers", ()) if valid else ()
+        prices = self.prices()
+        if redeemers and prices is None:
+            status, body = self.caller.get(f"{ROOT}/txs/{tx.tx_hash}/redeemers")
+            assert status == 503, (tx.tx_hash, status, body)
+            return
+        expected = []
+        for each in sorted(
+            redeemers, key=lambda each: (each["validator"]["index"], PURPOSES[each["validator"]["purpose"]][0])
+        ):
+            (_, purpose), index, units = (
+                PURPOSES[each["validator"]["purpose"]],
+                each["validator"]["index"],
+                each["executionUnits"],
+            )
+            data_hash = hash_of(each["redeemer"])
+            assert prices is not None, "there are redeemers"
+            expected.append(
+                {
+                    "tx_index": index,
+                    "purpose": purpose,
+                    "script_hash": self.pointed(tx, purpose, index),
+                    "redeemer_data_hash": data_hash,
+                    "datum_hash": data_hash,
+                    "unit_mem": str(units["memory"]),
+                    "unit_steps": str(units["cpu"]),
+                    "fee": str(ceil(units["memory"] * prices[0] + units["cpu"] * prices[1])),
+                }
+            )
+        self.one(f"{path}/redeemers", expected, hash=tx.tx_hash)
+
+    def prices(self) -> tuple[Fraction, Fraction] | None:
+        """The prices of memory and steps; None if the node has told no parameters, or has none of them."""
+        status, body = self.caller.get("/v1/epochs/latest/parameters")
+        found = body["data"]["ogmios"].get("scriptExecutionPrices") if status == 200 else None
+        return None if found is None else (Fraction(found["memory"]), Fraction(found["cpu"]))
+
+    def pointed(self, tx: Transaction, purpose: str, index: int) -> str | None:
+        """The script that a redeemer is for. Its index counts in the ledger's order, in which scripts precede keys."""
+        match purpose:
+            case "spend":
+                declared = sorted((each["transaction"]["id"], each["index"]) for each in tx.declared["inputs"])
+                source = dict(tx.inputs)[declared[index]]
+                if source is None or not source.address.startswith("addr"):
+                    return None
+                raw = bech32_payload(source.address)
+                return raw[1:29].hex() if raw[0] & 0x10 else None
+            case "mint":
+                return sorted(tx.declared["mint"])[index]
+            case "reward":
+                accounts = sorted(
+                    map(bech32_payload, tx.declared["withdrawals"]), key=lambda raw: (not raw[0] & 0x10, raw)
+                )
+                return accounts[index][1:].hex() if accounts[index][0] & 0x10 else None
+        raise AssertionError(f"no chain has a redeemer for {purpose}")
 
     def check_certificates(self, tx: Transaction) -> None:
         path, epoch = "/txs/{hash}", self.ledger.clock.epoch_of(tx.slot)
@@ -757,6 +860,8 @@ def traits_of_transaction(tx: Transaction) -> Iterator[object]:
     yield "withdrawals", bool(tx.withdrawals)
     yield "spends", tx.declared.get("spends")
     yield "mint", min((quantity > 0 for quantity in tx.mint.values()), default=None)
+    yield from (("redeemer", each["validator"]["purpose"]) for each in tx.declared.get("redeemers", ()))
+    yield "signers", "requiredExtraSignatories" in tx.declared
     yield "unknown input", any(source is None for _, source in tx.inputs)
     for _, output in tx.outputs:
         yield "datum", output.datum is not None, output.datum_hash is not None

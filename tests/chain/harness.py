@@ -348,9 +348,10 @@ class Ledgerline:
             process.kill()
 
     @contextmanager
-    def serving(self, network: str, workers: int = 1) -> Iterator[Caller]:
-        """The API on a free port, in `workers` processes, with keys for one network."""
+    def serving(self, network: str, workers: int = 1, ogmios_url: str | None = None) -> Iterator[Caller]:
+        """The API on a free port, in `workers` processes, with keys for one network, and its node if it may use one."""
         port = free_port()
+        self.settings |= {} if ogmios_url is None else {f"OGMIOS_URL_{network.upper()}": ogmios_url}
         process = self.start("api", "--port", str(port), "--workers", str(workers))
 
         def listens() -> bool:

@@ -68,7 +68,7 @@ def test_every_answer_about_a_generated_chain_is_correct(
     with (
         Node(generated, dialect) as node,
         ledgerline.indexing("preview", node.url) as process,
-        ledgerline.serving("preview") as caller,
+        ledgerline.serving("preview", ogmios_url=node.url) as caller,
     ):
         model = model_of(node)
         ledgerline.reaches("preview", node.tip(), process)

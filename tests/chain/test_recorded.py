@@ -30,7 +30,7 @@ def test_answers_about_a_recorded_chain_are_correct(ledgerline: Ledgerline, file
     with (
         Node(file.played()) as node,
         ledgerline.indexing(file.network, node.url) as process,
-        ledgerline.serving(file.network) as caller,
+        ledgerline.serving(file.network, ogmios_url=node.url) as caller,
     ):
         ledgerline.reaches(file.network, model.tip, process)
         for number, address in enumerate(islice(model.of_address, 3000)):

@@ -108,6 +108,16 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
+    async def get_transaction_cbor(self, tx_hash: str) -> types.TransactionBytesAnswer:
+        """Get the CBOR of a transaction.
+
+        The bytes are read from the node and are those of its block, witnesses included.
+        """
+        answer: types.TransactionBytesAnswer = await self.call(
+            "GET", "/v1/tx/hash/{hash}/cbor", {"hash": tx_hash}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     async def evaluate_transaction(self, *, cbor: str, idempotency_key: str | None = None) -> types.EvaluationAnswer:
         """Evaluate the scripts of a transaction.
 
@@ -1010,6 +1020,37 @@ class AsyncLedgerline(AsyncHttp):
         """Every item of `list_block_transactions`, page by page."""
         return self.pages(
             "/v1/blocks/{block}/transactions", {"block": block}, {"limit": limit, "order": order}, key="api_key"
+        )
+
+    async def list_block_transaction_cbor(
+        self,
+        block: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.TransactionBytesPage:
+        """List the transactions of a block with their CBOR.
+
+        The bytes are read from the node and are those of the block, witnesses included.
+        """
+        answer: types.TransactionBytesPage = await self.call(
+            "GET",
+            "/v1/blocks/{block}/transactions/cbor",
+            {"block": block},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_block_transaction_cbor(
+        self, block: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> AsyncIterator[types.TransactionBytes]:
+        """Every item of `list_block_transaction_cbor`, page by page."""
+        return self.pages(
+            "/v1/blocks/{block}/transactions/cbor", {"block": block}, {"limit": limit, "order": order}, key="api_key"
         )
 
     async def get_epoch(self, epoch: str) -> types.EpochAnswer:

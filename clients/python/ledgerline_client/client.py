@@ -106,6 +106,16 @@ class Ledgerline(Http):
         )
         return answer
 
+    def get_transaction_cbor(self, tx_hash: str) -> types.TransactionBytesAnswer:
+        """Get the CBOR of a transaction.
+
+        The bytes are read from the node and are those of its block, witnesses included.
+        """
+        answer: types.TransactionBytesAnswer = self.call(
+            "GET", "/v1/tx/hash/{hash}/cbor", {"hash": tx_hash}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     def evaluate_transaction(self, *, cbor: str, idempotency_key: str | None = None) -> types.EvaluationAnswer:
         """Evaluate the scripts of a transaction.
 
@@ -1006,6 +1016,37 @@ class Ledgerline(Http):
         """Every item of `list_block_transactions`, page by page."""
         return self.pages(
             "/v1/blocks/{block}/transactions", {"block": block}, {"limit": limit, "order": order}, key="api_key"
+        )
+
+    def list_block_transaction_cbor(
+        self,
+        block: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.TransactionBytesPage:
+        """List the transactions of a block with their CBOR.
+
+        The bytes are read from the node and are those of the block, witnesses included.
+        """
+        answer: types.TransactionBytesPage = self.call(
+            "GET",
+            "/v1/blocks/{block}/transactions/cbor",
+            {"block": block},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_block_transaction_cbor(
+        self, block: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.TransactionBytes]:
+        """Every item of `list_block_transaction_cbor`, page by page."""
+        return self.pages(
+            "/v1/blocks/{block}/transactions/cbor", {"block": block}, {"limit": limit, "order": order}, key="api_key"
         )
 
     def get_epoch(self, epoch: str) -> types.EpochAnswer:

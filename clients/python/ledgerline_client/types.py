@@ -240,6 +240,21 @@ class Anchor(TypedDict):
     hash: str
 
 
+class TransactionBytesAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: TransactionBytes
+    last_updated: LastUpdated
+
+
+class TransactionBytes(TypedDict):
+    """A transaction as its block has it: `cbor` in hex. Its hash is that of the first element, the body."""
+
+    tx_hash: str
+    cbor: str
+
+
 class EvaluationAnswer(TypedDict):
     """A successful answer."""
 
@@ -883,6 +898,15 @@ class BlockTransaction(TypedDict):
     tx_index: int
     fee: int | None
     size: int | None
+
+
+class TransactionBytesPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[TransactionBytes]
+    pagination: Paging
+    last_updated: LastUpdated
 
 
 class EpochAnswer(TypedDict):

@@ -277,6 +277,16 @@ export type ListBlockTransactionsOptions = {
   order?: "asc" | "desc" | undefined;
 };
 
+/** Options of `listBlockTransactionCbor`. */
+export type ListBlockTransactionCborOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order, by position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
 /** Options of `createUser`. */
 export type CreateUserOptions = {
   name: string;
@@ -560,6 +570,15 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): Promise<types.FullTransactionAnswer> {
     return this.call(operations.getTransaction, { hash: txHash }, options, call);
+  }
+
+  /**
+   * Get the CBOR of a transaction.
+   *
+   * The bytes are read from the node and are those of its block, witnesses included.
+   */
+  getTransactionCbor(txHash: string, call: CallOptions = {}): Promise<types.TransactionBytesAnswer> {
+    return this.call(operations.getTransactionCbor, { hash: txHash }, {}, call);
   }
 
   /**
@@ -1107,6 +1126,28 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): AsyncGenerator<types.BlockTransaction, void, undefined> {
     return this.pages(operations.listBlockTransactions, { block }, options, call);
+  }
+
+  /**
+   * List the transactions of a block with their CBOR.
+   *
+   * The bytes are read from the node and are those of the block, witnesses included.
+   */
+  listBlockTransactionCbor(
+    block: string,
+    options: ListBlockTransactionCborOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.TransactionBytesPage> {
+    return this.call(operations.listBlockTransactionCbor, { block }, options, call);
+  }
+
+  /** Every item of `listBlockTransactionCbor`, page by page. */
+  iterateBlockTransactionCbor(
+    block: string,
+    options: Omit<ListBlockTransactionCborOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.TransactionBytes, void, undefined> {
+    return this.pages(operations.listBlockTransactionCbor, { block }, options, call);
   }
 
   /** Get an epoch by number, or the latest one. */

@@ -22,6 +22,12 @@ export const getTransaction: Operation = {
   quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } }, mint: true, withdrawals: { lovelace: true }, certificates: { pool: { pledge: true, fixed_cost: true }, deposit: true }, invalid_before: true, invalid_hereafter: true } },
 };
 
+export const getTransactionCbor: Operation = {
+  method: "GET",
+  path: "/v1/tx/hash/{hash}/cbor",
+  key: "apiKey",
+};
+
 export const evaluateTransaction: Operation = {
   method: "POST",
   path: "/v1/tx/evaluate",
@@ -297,6 +303,12 @@ export const listBlockTransactions: Operation = {
   path: "/v1/blocks/{block}/transactions",
   key: "apiKey",
   quantities: { data: { fee: true } },
+};
+
+export const listBlockTransactionCbor: Operation = {
+  method: "GET",
+  path: "/v1/blocks/{block}/transactions/cbor",
+  key: "apiKey",
 };
 
 export const getEpoch: Operation = {

@@ -215,6 +215,19 @@ export interface Anchor {
   hash: string;
 }
 
+/** Data of a chain, with its last indexed block. */
+export interface TransactionBytesAnswer {
+  success: true;
+  data: TransactionBytes;
+  last_updated: LastUpdated;
+}
+
+/** A transaction as its block has it: `cbor` in hex. Its hash is that of the first element, the body. */
+export interface TransactionBytes {
+  tx_hash: string;
+  cbor: string;
+}
+
 /** A successful answer. */
 export interface EvaluationAnswer {
   success: true;
@@ -811,6 +824,14 @@ export interface BlockTransaction {
   tx_index: number;
   fee: bigint | null;
   size: number | null;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface TransactionBytesPage {
+  success: true;
+  data: Array<TransactionBytes>;
+  pagination: Paging;
+  last_updated: LastUpdated;
 }
 
 /** Data of a chain, with its last indexed block. */

@@ -1,0 +1,67 @@
+"""Connections to one node for one purpose, in turns by credential: each serves one reading at a time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TypeVar
+
+import structlog
+
+from api.http.turns import Turns
+from api.node_bytes.connection import Connection
+from api.sources.nodes import NodeAway
+
+log = structlog.get_logger()
+
+Found = TypeVar("Found")
+
+
+class Lanes:
+    """At most `most` readings at a time, one of them with one credential."""
+
+    def __init__(self, network: str, url: str, most: int, readings: str) -> None:
+        """`readings` is what refusals call them."""
+        self._network = network
+        self._connections = [Connection(url) for _ in range(most)]
+        self._turns = Turns(deque(self._connections), most, 1, readings)
+
+    async def read(self, key: Hashable, within_s: float, work: Callable[[Connection], Awaitable[Found]]) -> Found:
+        """The result of `work` on a connection, in a turn of the credential `key`.
+
+        It is begun again if the connection was lost while it was idle. Raises Refusal after too long a wait for the
+        turn, NodeAway if the work takes longer than `within_s`, and what `work` raises.
+        """
+        async with self._turns.turn(key) as idle:
+            connection = idle.popleft()
+            try:
+                try:
+                    async with asyncio.timeout(within_s):
+                        return await self._on(connection, work)
+                except TimeoutError as cause:
+                    raise NodeAway(f"no answer within {within_s:g} s") from cause
+            except NodeAway as cause:
+                log.warning("node.away", node=f"node {self._network}", cause=str(cause))
+                raise
+            finally:
+                idle.append(connection)
+
+    async def close(self) -> None:
+        for connection in self._connections:
+            await connection.drop()
+
+    async def _on(self, connection: Connection, work: Callable[[Connection], Awaitable[Found]]) -> Found:
+        was_open = connection.is_open
+        try:
+            return await self._whole(connection, work)
+        except NodeAway:
+            if not was_open:
+                raise
+            return await self._whole(connection, work)
+
+    async def _whole(self, connection: Connection, work: Callable[[Connection], Awaitable[Found]]) -> Found:
+        """The result of `work`; a connection on which it did not end is dropped, with the answers on their way."""
+        try:
+            return await work(connection)
+        except BaseException:
+            await connection.drop()
+            raise
