@@ -29,7 +29,6 @@ _SUMS = "totals received and sent are not kept"
 _ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
 _LABELS = "metadata is not indexed by label"
-_MEMPOOL = "the mempool of the node is not shown"
 _EPOCH = "epochs have no list of their blocks or stakes"
 _BY_SLOT = "blocks are found by hash or number"
 _METRICS = "see GET /v1/key for a key's own use"
@@ -73,9 +72,6 @@ REASONS = {
     "/metadata/txs/labels": _LABELS,
     "/metadata/txs/labels/{label}": _LABELS,
     "/metadata/txs/labels/{label}/cbor": _LABELS,
-    "/mempool": _MEMPOOL,
-    "/mempool/{hash}": _MEMPOOL,
-    "/mempool/addresses/{address}": _MEMPOOL,
     "/metrics": _METRICS,
     "/metrics/endpoints": _METRICS,
     "/utils/addresses/xpub/{xpub}/{role}/{index}": "derive addresses in the wallet",

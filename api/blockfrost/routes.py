@@ -14,6 +14,7 @@ from api.blockfrost import (
     blocks,
     certificates,
     epochs,
+    mempool,
     network,
     not_answered,
     pools,
@@ -51,7 +52,7 @@ _BLOCK, _EPOCH, _POOL = errors.block_not_found, errors.epoch_not_found, errors.p
 _TX, _SCRIPT, _DATUM = errors.transaction_not_found, errors.script_not_found, errors.datum_not_found
 _TOO_LONG = partial(errors.answer_too_large, "count", 25)
 _TOO_MANY_ASSETS = partial(refusals.too_many_assets, addresses.MAX_ASSETS)
-_OF_NODE = block_bytes.REFUSALS
+_OF_NODE, _OF_MEMPOOL = block_bytes.REFUSALS, block_bytes.NODE_REFUSALS
 _CBOR = "application/cbor"
 
 FACADE: tuple[Route, ...] = (
@@ -113,6 +114,18 @@ FACADE: tuple[Route, ...] = (
     _get("/pools/{poolId}/metadata", pools.metadata, "pools", _POOL),
     _get("/pools/{poolId}/relays", pools.relays, "pools", _POOL),
     _ordered("/pools/{pool}/delegators", pools.delegators, "pools", _POOL, by="stake"),
+    # The mempool -----------------------------------------------------------------------------------------------------
+    _ordered("/mempool", mempool.listed, "transactions", *_OF_MEMPOOL, by="arrival at the node"),
+    _get("/mempool/{hash}", mempool.info, "transactions", _TX, *_OF_NODE),
+    _ordered(
+        "/mempool/addresses/{address}",
+        mempool.of_address,
+        "transactions",
+        errors.invalid_address,
+        errors.foreign_address,
+        *_OF_MEMPOOL,
+        by="arrival at the node",
+    ),
     # Scripts and datums ----------------------------------------------------------------------------------------------
     _get("/scripts/{scriptHash}", scripts.info, "transactions", _SCRIPT),
     _get("/scripts/{scriptHash}/json", scripts.as_json, "transactions", _SCRIPT),

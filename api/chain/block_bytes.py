@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -25,12 +26,9 @@ _CHECKED_AT_ONCE = 5
 FIRST_BLOCK_NO = 1
 """The highest number of the first block of a network. In mainnet an epoch boundary block, number 0, precedes it."""
 
-REFUSALS = (
-    lambda: errors.no_node_to_read("preview"),
-    lambda: errors.node_not_read("it does not answer"),
-    errors.cbor_not_sent,
-)
-"""The refusals of what is read from the node, for `errors` in both tables of routes."""
+# The refusals of what is read from the node, and of its bytes, for `errors` in both tables of routes.
+NODE_REFUSALS = (partial(errors.no_node_to_read, "preview"), partial(errors.node_not_read, "it does not answer"))
+REFUSALS = (*NODE_REFUSALS, errors.cbor_not_sent)
 
 
 class BytesQuestion(Question, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import msgspec
 
 from api import errors
 from api.node_bytes.blocks import BlockReader
+from api.node_bytes.mempool import MempoolReader
 from shared.network import Network
 
 
@@ -13,15 +14,26 @@ class NodeReaders(msgspec.Struct, frozen=True):
     """The readers by name of their network. No connection is made before the first reading."""
 
     blocks_by_network: Mapping[str, BlockReader]
+    mempool_by_network: Mapping[str, MempoolReader]
 
     @classmethod
     def at(cls, urls: Mapping[str, str]) -> "NodeReaders":
         """Readers of the nodes at these addresses."""
-        return cls({name: BlockReader(name, url) for name, url in urls.items()})
+        return cls(
+            {name: BlockReader(name, url) for name, url in urls.items()},
+            {name: MempoolReader(name, url) for name, url in urls.items()},
+        )
 
     def blocks(self, network: Network) -> BlockReader:
         """Raises Refusal if this API knows no node of the network."""
         reader = self.blocks_by_network.get(network.name)
+        if reader is None:
+            raise errors.no_node_to_read(network.name)
+        return reader
+
+    def mempool(self, network: Network) -> MempoolReader:
+        """The same."""
+        reader = self.mempool_by_network.get(network.name)
         if reader is None:
             raise errors.no_node_to_read(network.name)
         return reader
@@ -33,3 +45,5 @@ class NodeReaders(msgspec.Struct, frozen=True):
     async def close(self) -> None:
         for blocks in self.blocks_by_network.values():
             await blocks.close()
+        for mempool in self.mempool_by_network.values():
+            await mempool.close()

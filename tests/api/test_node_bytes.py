@@ -11,16 +11,18 @@ import pytest
 from api.keys.restrictions import SCOPES
 from api.node_bytes import blocks as node_blocks
 from api.node_bytes.blocks import BlockReader, NoCbor
-from devnet import control, faucet
+from devnet import addresses, control, faucet
 from devnet.blocks import Block
 from devnet.dialect import Dialect
 from devnet.generator import Generated
 from devnet.server import NodeServer
 from shared.encoding import bech32_decode
 from shared.ledger import Point
+from tests import blockfrost_schemas
 from tests.api import sandboxes
 from tests.api.client import Reply, serving
 from tests.api.conftest import IssueKey
+from tests.api.payments import NOBODY
 from tests.api.sandboxes import Sandbox
 from tests.api.submitting import grant
 from tests.chain.recordings import FILES, File
@@ -274,6 +276,103 @@ async def test_a_node_that_is_behind_the_index_is_not_waited_for(asked: Asked) -
     reply = await asked.get(f"{ROOT}/blocks/{newest['id']}/txs/cbor")
     assert failure(reply) == (503, "node_not_available", "Node not available: its chain does not have the block")
     assert asked.node.requests["nextBlock"] == 0
+
+
+# The mempool ----------------------------------------------------------------------------------------------------------
+
+
+async def test_waiting_transactions_are_shown_as_they_are_once_a_block_has_them(asked: Asked) -> None:
+    wallet = Wallet.of_faucet()
+    assert isinstance(asked.node.chain, Generated)
+    outputs = list(asked.node.chain.ledger.wallets[str(wallet.address)])
+    pool = addresses.raw(next(iter(asked.node.chain.ledger.pools)))
+    held = faucet.OUTPUT_LOVELACE
+    sent = [
+        wallet.payment(outputs[0], held, 5 * ADA),
+        wallet.mint(outputs[1], held, b"Token", 7),
+        wallet.delegation(outputs[2], held, pool),
+    ]
+    hashes = []
+    for tx in sent:
+        body = {"cbor": tx if isinstance(tx, str) else tx.to_cbor_hex()}
+        reply = await asked.sandbox.api.call("POST", "/v1/tx/submit", asked.key, json=body)
+        hashes.append(reply.body["data"]["tx_hash"])
+    for query, expected in (
+        ("", hashes),
+        ("?order=desc", hashes[::-1]),
+        ("?count=2&page=2", hashes[2:]),
+        ("?page=3", []),
+    ):
+        assert (await asked.get(f"{ROOT}/mempool{query}")).body == [{"tx_hash": each} for each in expected]
+    own = f"{ROOT}/mempool/addresses/{wallet.address}"
+    assert (await asked.get(own)).body == [{"tx_hash": each} for each in hashes]
+    assert (await asked.get(f"{own}?count=1&page=2")).body == [{"tx_hash": hashes[1]}]
+    assert (await asked.get(f"{ROOT}/mempool/addresses/{NOBODY}")).body == []
+    waiting = [(await asked.get(f"{ROOT}/mempool/{each}")).body for each in hashes]
+    await asked.sandbox.grow()
+    for tx_hash, shown in zip(hashes, waiting, strict=True):
+        blockfrost_schemas.check("/mempool/{hash}", shown)
+        in_block = (await asked.get(f"{ROOT}/txs/{tx_hash}")).body
+        not_kept = {"mir_cert_count": 0, "redeemer_count": 0}
+        assert shown["tx"] == {name: in_block[name] for name in shown["tx"]} | not_kept
+        made = (await asked.get(f"{ROOT}/txs/{tx_hash}/utxos")).body
+        assert shown["outputs"] == [without(each, "consumed_by_tx") for each in made["outputs"]]
+        names = ("address", "tx_hash", "output_index", "collateral", "reference")
+        assert shown["inputs"] == [{name: each[name] for name in names} for each in made["inputs"]]
+        assert shown["redeemers"] == []
+        assert (await asked.get(f"{ROOT}/mempool/{tx_hash}")).status == 404
+    assert (await asked.get(f"{ROOT}/mempool")).body == (await asked.get(own)).body == []
+
+
+async def test_a_chain_of_waiting_transactions_is_read_without_the_index(asked: Asked) -> None:
+    """The second spends an output of the first, which no block has."""
+    wallet = Wallet.of_faucet()
+    assert isinstance(asked.node.chain, Generated)
+    source = next(iter(asked.node.chain.ledger.wallets[str(wallet.address)]))
+    first = wallet.payment(source, faucet.OUTPUT_LOVELACE, 5 * ADA)
+    change = next(at for at, each in enumerate(first.transaction_body.outputs) if each.address == wallet.address)
+    held = first.transaction_body.outputs[change].amount.coin
+    second = wallet.payment((str(first.id), change), held, 2 * ADA)
+    for tx in (first, second):
+        sent = await asked.sandbox.api.call("POST", "/v1/tx/submit", asked.key, json={"cbor": tx.to_cbor_hex()})
+        assert sent.status == 200
+    shown = (await asked.get(f"{ROOT}/mempool/{second.id}")).body
+    assert [each["address"] for each in shown["inputs"]] == [str(wallet.address)]
+    assert shown["tx"]["deposit"] == "0"
+    both = [{"tx_hash": str(each.id)} for each in (first, second)]
+    assert (await asked.get(f"{ROOT}/mempool/addresses/{wallet.address}")).body == both
+
+
+async def test_the_mempool_needs_a_node_and_its_contents_the_flag(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wallet = Wallet.of_faucet()
+    assert isinstance(asked.node.chain, Generated)
+    source = next(iter(asked.node.chain.ledger.wallets[str(wallet.address)]))
+    made = wallet.payment(source, faucet.OUTPUT_LOVELACE, 5 * ADA)
+    await asked.sandbox.api.call("POST", "/v1/tx/submit", asked.key, json={"cbor": made.to_cbor_hex()})
+    asked.node.dialect, dialect = Dialect(sandboxes.VERSION, transaction_cbor=False), asked.node.dialect
+    status, code, message = failure(await asked.get(f"{ROOT}/mempool/{made.id}"))
+    assert (status, code) == (503, "cbor_not_sent")
+    assert FLAG in message
+    assert (await asked.get(f"{ROOT}/mempool")).body == [{"tx_hash": str(made.id)}]
+    asked.node.dialect = dialect
+    assert (await asked.get(f"{ROOT}/mempool/{made.id}")).status == 200
+    asked.node.drop_connections()
+    assert (await asked.get(f"{ROOT}/mempool")).body == [{"tx_hash": str(made.id)}]
+    asked.node.delay_s = 1_000.0
+    monkeypatch.setattr("api.node_bytes.mempool.WITHIN_S", 0.1)
+    for path in ("", f"/{made.id}", f"/addresses/{wallet.address}"):
+        assert failure(await asked.get(f"{ROOT}/mempool{path}"))[:2] == (503, "node_not_available")
+
+
+async def test_a_longer_mempool_than_any_can_be_is_refused(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.node_bytes.mempool.MAX_TRANSACTIONS", -1)
+    assert failure(await asked.get(f"{ROOT}/mempool"))[:2] == (503, "node_not_available")
+
+
+def without(told: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in told.items() if key != name}
 
 
 # Wrong and long answers -----------------------------------------------------------------------------------------------

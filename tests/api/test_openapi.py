@@ -28,7 +28,7 @@ BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 NOT_READY = re.compile(r'route="/ready(/\{network\})?",status="503"')
 NOT_IMPLEMENTED = re.compile(',status="501"')
 # What is read from a node answers 503, too: this API has none.
-OF_NODE = re.compile(r'route=".*/(cbor|redeemers|required_signers)",status="503"')
+OF_NODE = re.compile(r'route=".*/(cbor|redeemers|required_signers|mempool.*)",status="503"')
 UNCHECKED = "positive_data_acceptance,not_a_server_error"
 
 

@@ -52,11 +52,11 @@ Entity = TypeVar("Entity")
 
 
 def paths() -> set[str]:
-    """The paths that answer about a chain; that of the CBOR needs a submitted transaction."""
+    """The paths that answer about a chain; that of the CBOR and those of the mempool need a submitted transaction."""
     return {
         route.path.removeprefix(ROOT)
         for route in FACADE
-        if route.method == "GET" and route.scope and route.scope != "submit"
+        if route.method == "GET" and route.scope and route.scope != "submit" and "/mempool" not in route.path
     }
 
 
@@ -405,7 +405,7 @@ class Facade:
                 raw = bech32_payload(source.address)
                 return raw[1:29].hex() if raw[0] & 0x10 else None
             case "mint":
-                return sorted(tx.declared["mint"])[index]
+                return str(sorted(tx.declared["mint"])[index])
             case "reward":
                 accounts = sorted(
                     map(bech32_payload, tx.declared["withdrawals"]), key=lambda raw: (not raw[0] & 0x10, raw)
