@@ -269,6 +269,12 @@ def lovelace_in(data: bytes) -> int:
     return sum(payment.lovelace for payment in payments)
 
 
+def addresses_in(data: bytes) -> list[AddressNo]:
+    """The addresses of all outputs in an outputs column, whose assets are not unpacked."""
+    _, payments = _payments.decode(_body(data))
+    return [payment.address_no for payment in payments]
+
+
 def unpack_output(data: bytes) -> Output:
     """An output from pack_output's bytes."""
     return _output.decode(data)

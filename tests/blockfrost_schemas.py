@@ -33,6 +33,8 @@ NOTE: this table only shrinks. A member with a value fails the check until it is
 UNKNOWN: dict[str, dict[str, tuple[str, ...]]] = {
     "earlier blocks": {
         "/blocks/{}": ("size",),
+        "/blocks/slot/{}": ("size",),
+        "/blocks/epoch/{}/slot/{}": ("size",),
         "/blocks/{}/previous": ("[].size",),
         "/txs/{}/redeemers": ("[].script_hash",),
         "/txs/{}": ("deposit", "fees"),
@@ -44,6 +46,8 @@ UNKNOWN: dict[str, dict[str, tuple[str, ...]]] = {
     "transactions as CBOR": {"/txs/{}": ("size",)},
     "issuers of Byron": {
         "/blocks/{}": ("slot_leader",),
+        "/blocks/slot/{}": ("slot_leader",),
+        "/blocks/epoch/{}/slot/{}": ("slot_leader",),
         "/blocks/{}/next": ("[].slot_leader",),
         "/blocks/{}/previous": ("[].slot_leader",),
     },

@@ -1,19 +1,39 @@
-"""`/blocks`: a block, those around it, and its transactions."""
+"""`/blocks`: a block, those around it, its transactions and its addresses."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypeVar
+from uuid import UUID
 
 import msgspec
 
+from api import errors
 from api.ask import ChainAsk
-from api.blockfrost.paging import Page, UnorderedPage
-from api.chain import block_bytes, blocks
+from api.blockfrost.paging import MAX_NUMBER, Page, UnorderedPage
+from api.chain import block_bytes, blocks, names
 from api.chain.block_bytes import TransactionBytes
 from api.chain.blocks import BlockKind, BlockQuestion, BlockRow, BlockTransactionsQuestion
 from api.node_bytes.blocks import Header
+from api.parameters import Integer, Question
+from shared import packed, sql
 from shared.encoding import bech32_encode
+from shared.ledger import AddressNo, tx_id_of
 from shared.network import Network
 from shared.sql import Connection
+
+QuestionT = TypeVar("QuestionT", bound=Question)
+
+
+class SlotQuestion(Question, frozen=True, kw_only=True):
+    """A slot."""
+
+    slot_number: Annotated[int, Integer(0, MAX_NUMBER)]
+
+
+class EpochSlotQuestion(SlotQuestion, frozen=True, kw_only=True):
+    """A slot of an epoch, counted from its start."""
+
+    epoch_number: Annotated[int, Integer(0, MAX_NUMBER)]
 
 
 class BlockTransactions(Page, frozen=True, kw_only=True):
@@ -22,8 +42,8 @@ class BlockTransactions(Page, frozen=True, kw_only=True):
     block: Annotated[bytes | int | None, BlockKind()]
 
 
-class Neighbours(UnorderedPage, frozen=True, kw_only=True):
-    """A page of the blocks before or after a block."""
+class BlockPage(UnorderedPage, frozen=True, kw_only=True):
+    """A page of the blocks before or after a block, or of its addresses."""
 
     block: Annotated[bytes | int | None, BlockKind()]
 
@@ -54,16 +74,52 @@ class Block(msgspec.Struct, frozen=True):
     confirmations: int
 
 
+class AddressTransaction(msgspec.Struct, frozen=True):
+    """A transaction of a block that spends from an address or pays to it."""
+
+    tx_hash: str
+
+
+class BlockAddress(msgspec.Struct, frozen=True):
+    """An address, and the transactions of a block that spend from it or pay to it, in the block's order."""
+
+    address: str
+    transactions: list[AddressTransaction]
+
+
+class _MovedRow(msgspec.Struct, frozen=True):
+    numbering: UUID
+    hash: bytes
+    inputs: bytes
+    outputs: bytes
+
+
+_moved = sql.beside(__file__).query("moved", _MovedRow)
+
+
 async def info(ask: ChainAsk[BlockQuestion]) -> Block:
     """Get a block by hash or number, or the latest one."""
     async with ask.snapshot() as db:
         row = await blocks.read(db, ask.question.block)
         found = await blocks.show(db, row, ask.network)
-    (shown,) = await _with_headers(ask, [(row, found)])
-    return shown
+    return await _with_header(ask, row, found)
 
 
-async def following(ask: ChainAsk[Neighbours]) -> list[Block]:
+async def in_slot(ask: ChainAsk[SlotQuestion]) -> Block:
+    """Get the block in a slot."""
+    return await _in_slot(ask, ask.question.slot_number)
+
+
+async def in_slot_of_epoch(ask: ChainAsk[EpochSlotQuestion]) -> Block:
+    """Get the block in a slot of an epoch."""
+    epoch_no, network = ask.question.epoch_number, ask.network
+    slot_no = network.epoch_start(epoch_no) + ask.question.slot_number
+    if network.epoch_of(slot_no) != epoch_no:
+        raise errors.block_not_found()
+    return await _in_slot(ask, slot_no)
+
+
+async def following(ask: ChainAsk[BlockPage]) -> list[Block]:
     """List the blocks after a block, nearest first."""
     asked = ask.question
     async with ask.snapshot() as db:
@@ -73,7 +129,7 @@ async def following(ask: ChainAsk[Neighbours]) -> list[Block]:
     return await _with_headers(ask, run)
 
 
-async def preceding(ask: ChainAsk[Neighbours]) -> list[Block]:
+async def preceding(ask: ChainAsk[BlockPage]) -> list[Block]:
     """List the blocks before a block, oldest first. Page 1 ends with the block directly before it."""
     asked = ask.question
     async with ask.snapshot() as db:
@@ -98,6 +154,23 @@ async def transactions_cbor(ask: ChainAsk[BlockTransactions]) -> list[Transactio
     return (await block_bytes.list_block_transaction_cbor(ask.about(question))).data
 
 
+async def addresses(ask: ChainAsk[BlockPage]) -> list[BlockAddress]:
+    """List the addresses of a block's transactions, sorted as text. Outputs from before the index are left out."""
+    asked, moved = ask.question, defaultdict[AddressNo, list[AddressTransaction]](list)
+    async with ask.snapshot() as db:
+        block = await blocks.read(db, asked.block)
+        rows = await _moved.all(db, tx_id_of(block.slot_no, 0), tx_id_of(block.slot_no + 1, 0))
+        for row in rows:
+            shown = AddressTransaction(row.hash.hex())
+            sources = [spent.source for spent in packed.unpack_spent(row.inputs)]
+            spent_from = [source.address_no for source in sources if source is not None]
+            for address_no in dict.fromkeys(spent_from + packed.addresses_in(row.outputs)):
+                moved[address_no].append(shown)
+        shown_as = await names.addresses_of(db, rows[0].numbering, moved) if rows else {}
+    page = sorted(shown_as, key=shown_as.__getitem__)[asked.offset : asked.offset + asked.count]
+    return [BlockAddress(shown_as[address_no], moved[address_no]) for address_no in page]
+
+
 async def _run(db: Connection, numbers: range, network: Network) -> list[tuple[BlockRow, blocks.Block]]:
     """At most a page of neighbouring blocks, each looked up separately.
 
@@ -107,9 +180,19 @@ async def _run(db: Connection, numbers: range, network: Network) -> list[tuple[B
     return [(row, await blocks.show(db, row, network)) for row in rows if row.block_hash is not None]
 
 
-async def _with_headers(
-    ask: ChainAsk[BlockQuestion] | ChainAsk[Neighbours], run: Sequence[tuple[BlockRow, blocks.Block]]
-) -> list[Block]:
+async def _in_slot(ask: ChainAsk[QuestionT], slot_no: int) -> Block:
+    async with ask.snapshot() as db:
+        row = await blocks.in_slot(db, slot_no)
+        found = await blocks.show(db, row, ask.network)
+    return await _with_header(ask, row, found)
+
+
+async def _with_header(ask: ChainAsk[QuestionT], row: BlockRow, found: blocks.Block) -> Block:
+    (shown,) = await _with_headers(ask, [(row, found)])
+    return shown
+
+
+async def _with_headers(ask: ChainAsk[QuestionT], run: Sequence[tuple[BlockRow, blocks.Block]]) -> list[Block]:
     """Neighbouring blocks as Blockfrost shows them. No connection is held while the node is asked."""
     headers = await block_bytes.read_headers(ask, [row for row, _ in run])
     return [_shown(row, block, headers.get(row.point.block_hash)) for row, block in run]

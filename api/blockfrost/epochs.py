@@ -1,17 +1,33 @@
-"""`/epochs`: an epoch, and its protocol parameters."""
+"""`/epochs`: an epoch, those around it, its blocks, and its protocol parameters."""
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from api.ask import ChainAsk
 from api.blockfrost import cost_models
+from api.blockfrost.paging import MAX_NUMBER, Page, UnorderedPage
 from api.chain import epochs, network
-from api.chain.epochs import EpochQuestion
+from api.chain.epochs import EpochKind, EpochQuestion
 from api.chain.pools import show_ratio
+from shared import sql
+from shared.sql import Connection
 
 Json = dict[str, Any]
+
+
+class EpochBlocks(Page, frozen=True, kw_only=True):
+    """A page of an epoch's blocks."""
+
+    epoch: Annotated[int | None, EpochKind()]
+
+
+class Neighbours(UnorderedPage, frozen=True, kw_only=True):
+    """A page of the epochs before or after an epoch."""
+
+    epoch: Annotated[int | None, EpochKind()]
 
 
 class Epoch(msgspec.Struct, frozen=True):
@@ -29,29 +45,75 @@ class Epoch(msgspec.Struct, frozen=True):
     active_stake: str | None
 
 
+_hashes = {order: sql.beside(__file__).values("hashes", bytes, order=order) for order in ("asc", "desc")}
+
+
 async def info(ask: ChainAsk[EpochQuestion]) -> Epoch:
     """Get an epoch by number, or the latest one."""
     async with ask.snapshot() as db:
-        told = (await epochs.get_epoch(ask.about(ask.question, db))).data
-        active_stake = await network.active_stake(db, told.epoch_no)
-    return Epoch(
-        epoch=told.epoch_no,
-        start_time=int(told.start_time.timestamp()),
-        end_time=int(told.end_time.timestamp()),
-        first_block_time=int(told.first_block.block_time.timestamp()),
-        last_block_time=int(told.last_block.block_time.timestamp()),
-        block_count=told.block_count,
-        tx_count=told.tx_count,
-        output=told.output,
-        fees=told.fees,
-        active_stake=str(active_stake) if active_stake else None,
-    )
+        [shown] = await _shown(db, [await _one(db, ask, ask.question.epoch)])
+    return shown
+
+
+async def following(ask: ChainAsk[Neighbours]) -> list[Epoch]:
+    """List the epochs after an epoch, nearest first. An epoch without blocks is left out, but counts for pages."""
+    asked = ask.question
+    async with ask.snapshot() as db:
+        first = (await _one(db, ask, asked.epoch)).epoch_no + 1 + asked.offset
+        numbers = range(first, min(first + asked.count, MAX_NUMBER + 1))
+        return await _shown(db, await epochs.some(db, numbers, ask.network))
+
+
+async def preceding(ask: ChainAsk[Neighbours]) -> list[Epoch]:
+    """List the epochs before an epoch, oldest first. Page 1 ends with the epoch directly before it."""
+    asked = ask.question
+    async with ask.snapshot() as db:
+        beyond = (await _one(db, ask, asked.epoch)).epoch_no - asked.offset
+        numbers = range(max(beyond - asked.count, 0), beyond)
+        return await _shown(db, await epochs.some(db, numbers, ask.network))
+
+
+async def blocks(ask: ChainAsk[EpochBlocks]) -> list[str]:
+    """List the hashes of an epoch's blocks."""
+    asked = ask.question
+    async with ask.snapshot() as db:
+        epoch = await _one(db, ask, asked.epoch)
+        first, last = epoch.first_block.block_no + asked.offset, epoch.last_block.block_no
+        lowest, highest = first, min(first + asked.count - 1, last)
+        if asked.order == "desc":
+            highest = last - asked.offset
+            lowest = max(highest - asked.count + 1, epoch.first_block.block_no)
+        return [block_hash.hex() for block_hash in await _hashes[asked.order].all(db, lowest, highest)]
 
 
 async def parameters(ask: ChainAsk[EpochQuestion]) -> Json:
     """Get the protocol parameters of an epoch."""
     told = (await epochs.get_epoch_parameters(ask.about(ask.question))).data
     return _named(told.epoch_no, _decode(told.ogmios))
+
+
+async def _one(db: Connection, ask: ChainAsk[Any], epoch_no: int | None) -> epochs.Epoch:
+    """The epoch of a question, in a snapshot. Raises Refusal 404 and 503."""
+    return (await epochs.get_epoch(ask.about(EpochQuestion(epoch=epoch_no), db))).data
+
+
+async def _shown(db: Connection, found: Sequence[epochs.Epoch]) -> list[Epoch]:
+    stakes = await network.active_stakes(db, [told.epoch_no for told in found])
+    return [
+        Epoch(
+            epoch=told.epoch_no,
+            start_time=int(told.start_time.timestamp()),
+            end_time=int(told.end_time.timestamp()),
+            first_block_time=int(told.first_block.block_time.timestamp()),
+            last_block_time=int(told.last_block.block_time.timestamp()),
+            block_count=told.block_count,
+            tx_count=told.tx_count,
+            output=told.output,
+            fees=told.fees,
+            active_stake=str(active_stake) if active_stake else None,
+        )
+        for told, active_stake in zip(found, stakes, strict=True)
+    ]
 
 
 def _named(epoch_no: int, told: Json) -> Json:

@@ -29,8 +29,7 @@ _SUMS = "totals received and sent are not kept"
 _ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
 _LABELS = "metadata is not indexed by label"
-_EPOCH = "epochs have no list of their blocks or stakes"
-_BY_SLOT = "blocks are found by hash or number"
+_EPOCH = "epochs have no list of their stakes or of a pool's blocks"
 _METRICS = "see GET /v1/key for a key's own use"
 _IPFS = "this service has no storage for files"
 _NUTLINK = "oracles of Nutlink are not indexed"
@@ -39,13 +38,6 @@ _BY_ID, _BY_TX = "/governance/proposals/{gov_action_id}", "/governance/proposals
 _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 
 REASONS = {
-    "/network/eras": "era summaries are not kept",
-    "/blocks/{hash_or_number}/addresses": "blocks have no list of their addresses",
-    "/blocks/slot/{slot_number}": _BY_SLOT,
-    "/blocks/epoch/{epoch_number}/slot/{slot_number}": _BY_SLOT,
-    "/epochs/{number}/next": _EPOCH,
-    "/epochs/{number}/previous": _EPOCH,
-    "/epochs/{number}/blocks": _EPOCH,
     "/epochs/{number}/blocks/{pool_id}": _EPOCH,
     "/epochs/{number}/stakes": _EPOCH,
     "/epochs/{number}/stakes/{pool_id}": _EPOCH,
@@ -60,11 +52,8 @@ REASONS = {
     "/accounts/{stake_address}/transactions": "the list of an account does not name addresses: see GET /v1/accounts",
     "/assets": _ALL,
     "/assets/{asset}/utxos": "outputs are listed by address: see /addresses/{address}/utxos/{asset}",
-    "/pools/retired": _ALL,
-    "/pools/retiring": _ALL,
     "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
     "/pools/{pool_id}/blocks": "pools have no list of their blocks",
-    "/pools/{pool_id}/updates": "pools have no list of their certificates",
     "/pools/{pool_id}/votes": _GOVERNANCE,
     "/scripts": _ALL,
     "/scripts/{script_hash}/redeemers": _WITNESSES,
@@ -74,7 +63,6 @@ REASONS = {
     "/metadata/txs/labels/{label}/cbor": _LABELS,
     "/metrics": _METRICS,
     "/metrics/endpoints": _METRICS,
-    "/utils/addresses/xpub/{xpub}/{role}/{index}": "derive addresses in the wallet",
     **dict.fromkeys((_COMMITTEE, f"{_COMMITTEE}/votes", f"{_COMMITTEE}/{{cc_id}}/votes"), _GOVERNANCE),
     **dict.fromkeys(("/governance/dreps", _DREP), _GOVERNANCE),
     **{f"{_DREP}/{part}": _GOVERNANCE for part in ("delegators", "metadata", "updates", "votes")},

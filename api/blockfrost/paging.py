@@ -5,6 +5,8 @@ from typing import Annotated
 from api.parameters import Integer, Order, Question
 
 MAX_COUNT = 100
+MAX_NUMBER = 2**31 - 1
+"""The largest number of an epoch or a slot that Blockfrost takes, and the largest integer of Postgres."""
 _MAX_PAGE = 21_474_836
 
 

@@ -1,6 +1,6 @@
-"""`/pools`: the registered pools, one pool, its relays and its delegators."""
+"""`/pools`: the registered pools and those that retire, one pool, its relays, its delegators and its certificates."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -18,6 +18,12 @@ from shared.sql import Connection
 
 class DelegatorPage(Page, frozen=True, kw_only=True):
     """A page of the delegators of a pool."""
+
+    pool: Annotated[bytes, PoolIdKind()]
+
+
+class UpdatePage(Page, frozen=True, kw_only=True):
+    """A page of the certificates of a pool."""
 
     pool: Annotated[bytes, PoolIdKind()]
 
@@ -100,10 +106,44 @@ class Delegator(msgspec.Struct, frozen=True):
     live_stake: str
 
 
+class PoolEnd(msgspec.Struct, frozen=True):
+    """A pool, and the epoch at whose start it retires."""
+
+    pool_id: str
+    epoch: int
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A registration, which may change parameters, or a retirement. `cert_index` is as in certificates.py."""
+
+    tx_hash: str
+    cert_index: int | None
+    action: Literal["registered", "deregistered"]
+
+
+class _UpdateRow(msgspec.Struct, frozen=True):
+    hash: bytes
+    extra: bytes | None
+    is_registration: bool
+    earlier: int
+
+
+class _RetirementRow(msgspec.Struct, frozen=True):
+    pool_id: bytes
+    epoch_no: int
+
+
 _sql = sql.beside(__file__)
 _registered = {order: _sql.values("registered", bytes, order=order) for order in ("asc", "desc")}
 _live_pledge = _sql.values("live_pledge", int)
 _certificates = {table: _sql.values("certificates", bytes, table=table) for table in ("pool_update", "pool_retirement")}
+_retirements = {
+    (compare, order): _sql.query("retirements", _RetirementRow, compare=compare, order=order)
+    for compare in (">", "<=")
+    for order in ("asc", "desc")
+}
+_registered_pool = _sql.values("registered_pool", int)
+_updates = {order: _sql.query("updates", _UpdateRow, order=order) for order in ("asc", "desc")}
 
 
 async def listed(ask: ChainAsk[Page]) -> list[str]:
@@ -133,6 +173,16 @@ async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
         )
         for pool in stake_pools
     ]
+
+
+async def retiring(ask: ChainAsk[Page]) -> list[PoolEnd]:
+    """List the pools that retire in a later epoch, in the order of epoch and announcement."""
+    return await _ends(ask, ">")
+
+
+async def retired(ask: ChainAsk[Page]) -> list[PoolEnd]:
+    """List the pools that have retired and were not registered again, in the same order."""
+    return await _ends(ask, "<=")
 
 
 async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
@@ -204,6 +254,34 @@ async def delegators(ask: ChainAsk[DelegatorPage]) -> list[Delegator]:
     return shown[::-1] if asked.order == "asc" else shown
 
 
+async def updates(ask: ChainAsk[UpdatePage]) -> list[Update]:
+    """List the registrations and retirements of a pool."""
+    asked = ask.question
+    async with ask.snapshot() as db:
+        pool_no = await _registered_pool.one(db, asked.pool)
+        if pool_no is None:
+            raise errors.pool_not_found()
+        rows = await _updates[asked.order].all(db, pool_no, asked.count, asked.offset)
+    return [
+        Update(
+            row.hash.hex(),
+            _places_of(asked.pool, packed.unpack_extra(row.extra))[row.earlier],
+            "registered" if row.is_registration else "deregistered",
+        )
+        for row in rows
+    ]
+
+
+def _places_of(pool: bytes, extra: packed.Extra) -> list[int | None]:
+    """The places of a pool's registrations and retirements among the certificates of a transaction."""
+    places = extra.certificate_places or range(len(extra.certificates))
+    return [
+        place
+        for place, certificate in zip(places, extra.certificates, strict=True)
+        if certificate.pool_id == pool and certificate.stake is None
+    ]
+
+
 def shown_relay(relay: packed.Relay | PoolRelay) -> Relay:
     """A relay of a pool or in a certificate. A host name without a port names an SRV record."""
     port, ipv4, ipv6, hostname = (None if part is UNSET else part for part in msgspec.structs.astuple(relay))
@@ -215,6 +293,14 @@ def shown_relay(relay: packed.Relay | PoolRelay) -> Relay:
         dns_srv=hostname if is_srv else None,
         port=port or 0,
     )
+
+
+async def _ends(ask: ChainAsk[Page], compare: Literal[">", "<="]) -> list[PoolEnd]:
+    asked = ask.question
+    async with ask.snapshot() as db:
+        epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
+        rows = await _retirements[compare, asked.order].all(db, epoch_no, asked.count, asked.offset)
+    return [PoolEnd(show_pool_id(row.pool_id), row.epoch_no) for row in rows]
 
 
 async def _page(db: Connection, ask: ChainAsk[Page]) -> list[bytes]:

@@ -42,3 +42,50 @@ WHERE (SELECT pool_no FROM pool WHERE pool_id = $1) = (
     SELECT pool_no FROM stake_event WHERE stake_event.stake_no = stake.stake_no AND kind = 'delegation'
     ORDER BY tx_id DESC, place DESC LIMIT 1
 )
+
+-- name: retirements
+-- A page of the pools that retire after ($1, the epoch of the tip, {compare} >) or have retired (<=), with their epochs,
+-- in the order of epoch and announcement; $2 limit, $3 offset. A retirement counts unless a later registration cancels
+-- it or a later retirement replaces it. Cost: two look-ups for each retirement up to the end of the page.
+SELECT pool.pool_id, retirement.epoch_no
+FROM pool_retirement retirement
+CROSS JOIN LATERAL (
+    SELECT tx_id, place FROM pool_update WHERE pool_update.pool_no = retirement.pool_no
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) updated
+CROSS JOIN LATERAL (
+    SELECT tx_id, place FROM pool_retirement later WHERE later.pool_no = retirement.pool_no
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) latest
+CROSS JOIN LATERAL (SELECT pool_id FROM pool WHERE pool.pool_no = retirement.pool_no LIMIT 1) pool
+WHERE retirement.epoch_no {compare} $1
+  AND (retirement.tx_id, retirement.place) > (updated.tx_id, updated.place)
+  AND (retirement.tx_id, retirement.place) = (latest.tx_id, latest.place)
+ORDER BY retirement.epoch_no {order}, retirement.tx_id {order}, retirement.place {order}
+LIMIT $2 OFFSET $3
+
+-- name: registered_pool
+-- The number of a pool $1, registered now or earlier.
+SELECT pool_no FROM pool
+WHERE pool_id = $1 AND EXISTS (SELECT FROM pool_update WHERE pool_update.pool_no = pool.pool_no)
+
+-- name: updates
+-- A page of the registrations and retirements of a pool with number $1, in order; $2 limit, $3 offset. `earlier` is how
+-- many of its certificates precede each in the same transaction. Those of the genesis have no transaction. Cost: a
+-- look-up for each certificate up to the end of the page, and the certificates of its transactions.
+WITH page AS MATERIALIZED (
+    SELECT tx_id, place, is_registration FROM (
+        SELECT tx_id, place, true AS is_registration FROM pool_update WHERE pool_no = $1 AND tx_id >= 0
+        UNION ALL
+        SELECT tx_id, place, false FROM pool_retirement WHERE pool_no = $1 AND tx_id >= 0
+    ) certificate
+    ORDER BY tx_id {order}, place {order}
+    LIMIT $2 OFFSET $3
+)
+SELECT tx.hash, tx.extra, page.is_registration,
+       (SELECT count(*) FROM pool_update
+        WHERE pool_no = $1 AND pool_update.tx_id = page.tx_id AND pool_update.place < page.place)
+       + (SELECT count(*) FROM pool_retirement
+          WHERE pool_no = $1 AND pool_retirement.tx_id = page.tx_id AND pool_retirement.place < page.place) AS earlier
+FROM page CROSS JOIN LATERAL (SELECT hash, extra FROM tx WHERE tx.tx_id = page.tx_id LIMIT 1) tx
+ORDER BY page.tx_id {order}, page.place {order}

@@ -29,6 +29,16 @@ def prices_not_known() -> Refusal:
     return Refusal(503, "prices_not_known", message)
 
 
+def invalid_xpub() -> Refusal:
+    """A public key of an account that is not 128 hex digits, or not a key."""
+    return Refusal(400, "invalid_parameter", "Invalid or malformed xpub format. Has to be hex of length 128.")
+
+
+def eras_not_known() -> Refusal:
+    """A network whose index does not begin with its first block, so that the starts of its eras are unknown."""
+    return Refusal(404, "eras_not_known", "Eras not known: the index does not begin with the first block")
+
+
 def not_answered(reason: str) -> Refusal:
     """A path of Blockfrost that the façade does not answer.
 

@@ -134,6 +134,7 @@ class _TransactionRow(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _by_hash = _sql.query("block", BlockRow, condition="block.hash = $1")
+_by_slot = _sql.query("block", BlockRow, condition="block.slot_no = $1")
 _by_number = _sql.query("block", BlockRow, condition="block.block_no = coalesce($1, tip.block_no)")
 _paid = _sql.query("paid", _PaidRow)
 _transactions = _sql.query("transactions", _TransactionRow)
@@ -167,15 +168,27 @@ async def list_block_transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> C
 
 async def read(db: Connection, block: bytes | int | None) -> BlockRow:
     """A block by its hash or number, or the latest one, in a snapshot. Raises Refusal 404 and 503."""
-    row = await look_up(db, block)
+    return _known(await look_up(db, block))
+
+
+async def in_slot(db: Connection, slot_no: int) -> BlockRow:
+    """The block in a slot, in a snapshot. Raises Refusal 404 and 503."""
+    return _known(await _read(db, _by_slot, slot_no))
+
+
+async def look_up(db: Connection, block: bytes | int | None) -> BlockRow:
+    """Like `read`, but for an unknown block the row has only the tip. Raises Refusal 503."""
+    return await _read(db, _by_hash if isinstance(block, bytes) else _by_number, block)
+
+
+def _known(row: BlockRow) -> BlockRow:
     if row.block_hash is None:
         raise errors.block_not_found()
     return row
 
 
-async def look_up(db: Connection, block: bytes | int | None) -> BlockRow:
-    """Like `read`, but for an unknown block the row has only the tip. Raises Refusal 503."""
-    row = await (_by_hash if isinstance(block, bytes) else _by_number).one(db, block)
+async def _read(db: Connection, query: sql.Query[BlockRow], name: bytes | int | None) -> BlockRow:
+    row = await query.one(db, name)
     if row is None:
         raise errors.network_not_available()
     return row

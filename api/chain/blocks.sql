@@ -1,7 +1,7 @@
 -- name: block
 -- A block with its neighbours and the tip of the same snapshot; nulls for an unknown block, no row if the network is
 -- not served. Cost: a look-up each.
---   {condition}  the condition that identifies the block, by its hash or its number $1
+--   {condition}  the condition that identifies the block, by its hash, its number or its slot $1
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, before.slot_no AS previous_slot_no,
        before.hash AS previous_hash, tip.first_block_no, pool.pool_id, after.hash AS next_hash

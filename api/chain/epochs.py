@@ -1,6 +1,7 @@
 """Epochs: their times, blocks, sums and protocol parameters."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -98,7 +99,7 @@ class _EpochRow(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _parameters = _sql.values("parameters", str)
-_epoch = _sql.query("epoch", _EpochRow)
+_epochs = _sql.query("epochs", _EpochRow)
 
 
 async def get_epoch(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoch]:
@@ -125,16 +126,27 @@ async def get_epoch_parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoc
     )
 
 
+async def some(db: sql.Connection, numbers: Sequence[int], network: Network) -> list[Epoch]:
+    """Those of some epochs, ascending, that have an indexed block, in a snapshot."""
+    return [_show(row, network) for row in await _read(db, numbers, network)]
+
+
 async def _found(db: sql.Connection, ask: ChainAsk[EpochQuestion]) -> tuple[Tip, _EpochRow]:
     """The tip, and the requested epoch. Raises Refusal 404 and 503."""
     network, asked = ask.network, ask.question.epoch
     last = await tip.read(db)
     epoch_no = network.epoch_of(last.slot_no) if asked is None else asked
-    row = await _epoch.one(db, epoch_no, network.epoch_start(epoch_no), network.epoch_start(epoch_no + 1))
-    if row is None:
+    rows = await _read(db, [epoch_no], network)
+    if not rows:
         raise errors.epoch_not_found()
+    [row] = rows
     ask.notes.settle(row.last_hash, row.last_block_no, row.tip_block_no)
     return last, row
+
+
+async def _read(db: sql.Connection, numbers: Sequence[int], network: Network) -> list[_EpochRow]:
+    starts, beyond = [[network.epoch_start(number + more) for number in numbers] for more in (0, 1)]
+    return await _epochs.all(db, numbers, starts, beyond)
 
 
 def _show(row: _EpochRow, network: Network) -> Epoch:

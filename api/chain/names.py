@@ -116,6 +116,11 @@ async def resolve(
     return names
 
 
+async def addresses_of(db: Connection, numbering: UUID, numbers: Iterable[AddressNo]) -> dict[AddressNo, str]:
+    """The addresses of numbers, read under this numbering. Raises Renumbered."""
+    return (await resolve(db, numbering, [packed.Output(number, 0) for number in numbers])).addresses
+
+
 async def _look_up(
     db: Connection, cache: _Cache, names: Names, addresses: set[AddressNo], assets: set[AssetNo]
 ) -> None:

@@ -1,5 +1,6 @@
 """The network: its tip, epoch, supply and stake, and its genesis configurations."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
 from typing import Annotated
@@ -131,7 +132,7 @@ class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
 _shelley = msgspec.json.Decoder(_Shelley).decode
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _StateRow)
-_active_stake = _sql.values("active_stake", int)
+_active_stakes = _sql.values("active_stakes", int)
 _configurations = _sql.query("configurations", _ConfigurationRow)
 
 
@@ -165,7 +166,13 @@ async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
 
 async def active_stake(db: Connection, epoch_no: int) -> int:
     """The lovelace that counts in an epoch, 0 if the index did not see its stake snapshot."""
-    return await _active_stake.only(db, epoch_no)
+    [lovelace] = await active_stakes(db, [epoch_no])
+    return lovelace
+
+
+async def active_stakes(db: Connection, numbers: Sequence[int]) -> list[int]:
+    """The same for some epochs."""
+    return await _active_stakes.all(db, numbers)
 
 
 async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:

@@ -7,7 +7,10 @@ FROM tip LEFT JOIN live_stake ON true LEFT JOIN ledger_state ON true
 -- name: configurations
 SELECT era, configuration::text FROM genesis_configuration
 
--- name: active_stake
--- The stake that counts in epoch $1. Cost: the pools with stake in that epoch.
-SELECT (SELECT coalesce(sum(active_stake), 0) FROM pool_epoch WHERE epoch_no = $1)::bigint
-       + (SELECT coalesce(sum(lovelace), 0) FROM pool_reward WHERE epoch_no = $1)::bigint AS lovelace
+-- name: active_stakes
+-- The stakes that count in the epochs $1, in this order. Cost: the pools with stake in those epochs.
+SELECT (SELECT coalesce(sum(active_stake), 0) FROM pool_epoch WHERE pool_epoch.epoch_no = asked.epoch_no)::bigint
+       + (SELECT coalesce(sum(lovelace), 0) FROM pool_reward WHERE pool_reward.epoch_no = asked.epoch_no)::bigint
+       AS lovelace
+FROM unnest($1::integer[]) WITH ORDINALITY AS asked (epoch_no, place)
+ORDER BY place

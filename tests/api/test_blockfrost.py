@@ -37,6 +37,11 @@ KEYED = [route for route in FACADE if route.access != "open"]
 VALUES = {
     "block": "latest",
     "epoch": "latest",
+    "slot_number": "10",
+    "xpub": "7ec9738746cb4708df52a455b43aa3fdee8955abaf37f68ffc79bb84fbf9e1b3" + "00" * 32,
+    "role": "0",
+    "index": "0",
+    "epoch_number": "0",
     "hash": "0" * 64,
     "address": ALICE,
     "stake_address": STAKE,

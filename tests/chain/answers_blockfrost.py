@@ -16,6 +16,7 @@ import cbor2
 
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
+from devnet.parameters import PROTOCOL_MAJOR
 from tests import blockfrost_schemas
 from tests.chain.answers import as_text, asked, check_sorted, orders, stake_of
 from tests.chain.compared import same
@@ -38,6 +39,7 @@ from tests.chain.model_owners import Owners, hash_of, script_hash
 
 MAX_COUNT = 100
 PURPOSES = {"spend": (0, "spend"), "mint": (1, "mint"), "publish": (2, "cert"), "withdraw": (3, "reward")}
+DERIVATION = "/utils/addresses/xpub/{xpub}/{role}/{index}"  # of any account, whether or not the chain has it
 REGISTRATIONS = ("stakeCredentialRegistration", "stakeCredentialDeregistration")
 CREDENTIAL_BYTES = {"verificationKey": b"\x22", "script": b"\x23"}  # of a representative's id (CIP-129)
 METADATA_PARTS: Json = dict.fromkeys(("ticker", "name", "description", "homepage"))  # of a pool, not fetched
@@ -210,10 +212,14 @@ class Facade:
         return place > 0 or self.chain.blocks.blocks[0]["height"] <= 1
 
     def check_block(self, place: int) -> None:
-        """Check a block by its hash and its number, its neighbours, and its transactions."""
+        """Check a block by its hash, number and slots, its neighbours, its transactions and its addresses."""
         block, last = self.chain.blocks.blocks[place], len(self.chain.blocks.blocks) - 1
         for name in (block["id"], str(block["height"]), *(["latest"] if place == last else [])):
             self.one("/blocks/{block}", self.block(place), block=name)
+        known = self.block(place)
+        self.one("/blocks/slot/{slot_number}", known, slot_number=str(known["slot"]))
+        in_epoch = {"epoch_number": str(known["epoch"]), "slot_number": str(known["epoch_slot"])}
+        self.one("/blocks/epoch/{epoch_number}/slot/{slot_number}", known, **in_epoch)
         for page in (1, 2):
             query: Json = {"count": 3, "page": page}
             after = range(place + 1, last + 1)[3 * page - 3 : 3 * page]
@@ -224,6 +230,33 @@ class Facade:
                 same(asked(question, query), found, [self.block(at) for at in places])
         self.listed("/blocks/{block}/txs", [tx.tx_hash for tx in self.chain.blocks.transactions[place]], block=name)
         self.check_bytes(place)
+        path, moved = "/blocks/{block}/addresses", self.moved(place)
+        same(path.format(block=name), self.rows(path, len(moved), block=name), moved)
+
+    def moved(self, place: int) -> list[Json]:
+        """The addresses from which the transactions of a block spend, and to which they pay."""
+        found: dict[str, list[Json]] = {}
+        for tx in self.chain.blocks.transactions[place]:
+            sources = [source for _, source in tx.inputs if source is not None]
+            for address in dict.fromkeys(output.address for output in [*sources, *(paid for _, paid in tx.outputs)]):
+                found.setdefault(address, []).append({"tx_hash": tx.tx_hash})
+        return [{"address": address, "transactions": found[address]} for address in sorted(found)]
+
+    def epoch(self, epoch: int) -> Json:
+        known = self.chain.blocks.epoch(epoch)
+        active = sum(self.chain.pools.snapshots.get(epoch - 1, {}).values())
+        return {
+            "epoch": epoch,
+            "start_time": unix(known["start_time"]),
+            "end_time": unix(known["end_time"]),
+            "first_block_time": unix(known["first_block"]["block_time"]),
+            "last_block_time": unix(known["last_block"]["block_time"]),
+            "block_count": known["block_count"],
+            "tx_count": known["tx_count"],
+            "output": known["output"],
+            "fees": known["fees"],
+            "active_stake": str(active) if active else None,
+        }
 
     def has_bytes(self, place: int) -> bool:
         """Whether the bytes of a block can be read: the node must send them, if it has any."""
@@ -243,26 +276,44 @@ class Facade:
             same("CBOR", self.caller.ok(f"/v1/tx/hash/{each['tx_hash']}/cbor")["data"], each)
 
     def check_epoch(self, epoch: int) -> None:
-        known, pools = self.chain.blocks.epoch(epoch), self.chain.pools
-        active = sum(pools.snapshots.get(epoch - 1, {}).values())
-        latest = epoch == max(self.chain.blocks.of_epoch)
+        """Check an epoch by its number, its neighbours and its blocks."""
+        blocks = self.chain.blocks
+        latest = epoch == max(blocks.of_epoch)
         for name in (str(epoch), *(["latest"] if latest else [])):
-            self.one(
-                "/epochs/{epoch}",
-                {
-                    "epoch": epoch,
-                    "start_time": unix(known["start_time"]),
-                    "end_time": unix(known["end_time"]),
-                    "first_block_time": unix(known["first_block"]["block_time"]),
-                    "last_block_time": unix(known["last_block"]["block_time"]),
-                    "block_count": known["block_count"],
-                    "tx_count": known["tx_count"],
-                    "output": known["output"],
-                    "fees": known["fees"],
-                    "active_stake": str(active) if active else None,
-                },
-                epoch=name,
-            )
+            self.one("/epochs/{epoch}", self.epoch(epoch), epoch=name)
+        for page in (1, 2):
+            query: Json = {"count": 2, "page": page}
+            for kind, first in (("next", epoch + 2 * page - 1), ("previous", epoch - 2 * page)):
+                question = f"/epochs/{name}/{kind}"
+                expected = [self.epoch(each) for each in (first, first + 1) if each in blocks.of_epoch]
+                same(asked(question, query), self.told(f"/epochs/{{epoch}}/{kind}", question, **query), expected)
+        hashes = [blocks.blocks[place]["id"] for place in blocks.of_epoch[epoch]]
+        self.listed("/epochs/{epoch}/blocks", hashes, epoch=name)
+
+    def eras(self, security_parameter: int) -> list[Json]:
+        """The eras of a chain from the origin: each begins with the epoch of its first block or of a later era's."""
+        clock, blocks, names = self.ledger.clock, self.chain.blocks, list(PROTOCOL_MAJOR)
+        epochs: dict[str, int] = {}
+        for block, slot in zip(blocks.blocks, blocks.slots, strict=True):
+            epochs.setdefault(block["era"], clock.epoch_of(slot))
+        names = names[: names.index(blocks.blocks[-1]["era"]) + 1]
+        bounds = [0, *(min(epochs[later] for later in names[at:] if later in epochs) for at in range(1, len(names)))]
+        safe_zone, tip = 60 * security_parameter, blocks.slots[-1]
+        present = clock.epoch_of(tip)
+        last = present + 1 if clock.first_slot(present + 1) - tip > safe_zone else present + 2
+        bounds.append(last if len(names) > 1 else clock.byron_slots // clock.byron_epoch)
+        parameters = [(10 * security_parameter, 20, 2 * security_parameter)] + [(clock.epoch, 1, safe_zone)] * len(
+            names
+        )
+        shown = [
+            {"time": self.seconds(slot) - self.seconds(0), "slot": slot, "epoch": epoch}
+            for epoch, slot in zip(bounds, map(clock.first_slot, bounds), strict=True)
+        ]
+        return [
+            {"start": start, "end": end}
+            | {"parameters": dict(zip(("epoch_length", "slot_length", "safe_zone"), each, strict=True))}
+            for start, end, each in zip(shown, shown[1:], parameters, strict=False)
+        ]
 
     def check_transaction(self, tx: Transaction) -> None:
         """Check a transaction, its inputs and outputs, metadata, withdrawals and certificates."""
@@ -676,8 +727,9 @@ class Facade:
         self.in_some_order("/assets/policy/{policy}", rows, "quantity", policy=policy)
 
     def check_pools(self) -> None:
-        """Check the lists of the registered pools."""
+        """Check the lists of the registered pools, and of those that retire."""
         pools = self.chain.pools
+        self.check_ends()
         registered = [pool for pool in pools.parameters if pools.status(pool) != "retired"]
         self.listed("/pools", registered)
         rows = []
@@ -699,12 +751,42 @@ class Facade:
         same("/pools/extended, downwards", downwards, told[::-1])
         same("/pools/extended", [without(each, "live_saturation") for each in told], rows)
 
+    def check_ends(self) -> None:
+        """Check the lists of the pools that retire or have retired."""
+        for status in ("retiring", "retired"):
+            self.listed(f"/pools/{status}", self.ends(status))
+
+    def check_updates(self, pool: str) -> None:
+        self.listed("/pools/{pool}/updates", list(self.updates(pool)), pool=pool)
+
+    def ends(self, status: str) -> list[Json]:
+        """The pools of a status with the epoch of their last retirement, by epoch and then as announced."""
+        last: dict[str, int] = {}
+        for tx in self.ledger.transactions.values():
+            for each in tx.certificates:
+                if each["type"] == "stakePoolRetirement":
+                    last.pop(each["stakePool"]["id"], None)
+                    last[each["stakePool"]["id"]] = each["stakePool"]["retirementEpoch"]
+        those = [
+            pool for pool in last if pool in self.chain.pools.parameters and self.chain.pools.status(pool) == status
+        ]
+        return [{"pool_id": pool, "epoch": last[pool]} for pool in sorted(those, key=last.__getitem__)]
+
+    def updates(self, pool: str) -> Iterator[Json]:
+        """The registrations and retirements of a pool, in order."""
+        actions = {"stakePoolRegistration": "registered", "stakePoolRetirement": "deregistered"}
+        for tx in self.ledger.transactions.values():
+            places = places_of(tx.declared) if tx.certificates else []
+            for at, each in zip(places, tx.certificates, strict=True):
+                if each["type"] in actions and each["stakePool"]["id"] == pool:
+                    yield {"tx_hash": tx.tx_hash, "cert_index": at, "action": actions[each["type"]]}
+
     def stakes(self, pool: str) -> Json:
         known = self.chain.pools.info(pool)
         return {name: known[name] for name in ("active_stake", "live_stake", "blocks_minted")}
 
     def check_pool(self, pool: str) -> None:
-        """Check a pool, its metadata, relays and delegators."""
+        """Check a pool, its metadata, relays, delegators and certificates."""
         path, pools, parameters = "/pools/{poolId}", self.chain.pools, self.chain.pools.parameters[pool]
         known, info = self.registered(parameters), pools.info(pool)
         certified: dict[str, list[str]] = {"stakePoolRegistration": [], "stakePoolRetirement": []}
@@ -740,6 +822,7 @@ class Facade:
             {"address": each["stake_address"], "live_stake": each["amount"]} for each in pools.delegators(pool)
         ]
         self.in_some_order("/pools/{pool}/delegators", delegators, "live_stake", pool=pool)
+        self.check_updates(pool)
 
     def pledged(self, pool: str) -> Callable[[str], int]:
         """The lovelace at the addresses of an owner whose last delegation was to the pool."""
@@ -772,6 +855,8 @@ class Facade:
         unknown = {
             "block": "9" * 64,
             "epoch": "99999",
+            "slot_number": "2147483647",
+            "epoch_number": "99999",
             "hash": "9" * 64,
             "address": bech32("addr" if network == "mainnet" else "addr_test", payment),
             "stake_address": stake_address(network, digest, script=False),
@@ -783,8 +868,26 @@ class Facade:
             "datumHash": "9" * 64,
         }
         for path in paths():
-            if "{" in path:
+            if "{" in path and path != DERIVATION:
                 self.missing(path, **unknown)
+
+    def check_derivation(self) -> None:
+        """Check an address that blockfrost-tests derive, and refusals of what is not a key."""
+        parts = {
+            "xpub": "7ec9738746cb4708df52a455b43aa3fdee8955abaf37f68ffc79bb84fbf9e1b3"
+            "9d77e2deb9749faf890ff8326d350ed3fd0e4aa271b35cad063692af87102152",
+            "role": "0",
+            "index": "0",
+        }
+        on_mainnet = (
+            "addr1qxykyqgwd577heaunndagj66z0n2z0jgedjcn3qxlrujpjq49ucjdfty5p5qlw5qe28v9k988stffc2g0hx2xx86a2dqnt753m"
+        )
+        header, *hashes = bech32_payload(on_mainnet)
+        is_mainnet = self.ledger.network == "mainnet"
+        shown = on_mainnet if is_mainnet else bech32("addr_test", bytes([header & 0xF0, *hashes]))
+        self.one(DERIVATION, {"xpub": parts["xpub"], "role": 0, "index": 0, "address": shown}, **parts)
+        for wrong in ({"xpub": "02" * 64}, {"xpub": "00" * 63}, {"role": "-1"}, {"index": str(2**31)}):
+            assert self.caller.get(ROOT + DERIVATION.format(**parts | wrong))[0] == 400, wrong
 
     def check_network(self) -> None:
         """Check the data from the node, against the answers of /v1."""
@@ -797,6 +900,10 @@ class Facade:
             told = self.told("/genesis", "/genesis")
             for name in ("network_magic", "epoch_length", "update_quorum", "max_lovelace_supply"):
                 same(name, told[name], body["data"][name])
+            if self.chain.blocks.blocks[0]["height"] > 1:  # an epoch boundary block may precede block 1
+                assert self.caller.get(f"{ROOT}/network/eras")[0] == 404
+            else:
+                self.one("/network/eras", self.eras(body["data"]["security_parameter"]))
         status, body = self.caller.get("/v1/epochs/latest/parameters")
         if status == 200:
             told = self.told("/epochs/{epoch}/parameters", "/epochs/latest/parameters")
@@ -808,6 +915,7 @@ def check_facade(facade: Facade, random: Random, most: int) -> None:
     chain = facade.chain
     facade.check_strangers()
     facade.check_network()
+    facade.check_derivation()
     for place in {*some(random, most, range(len(chain.blocks.blocks))), 0, len(chain.blocks.blocks) - 1}:
         facade.check_block(place)
     for epoch in {*some(random, most, chain.blocks.of_epoch), max(chain.blocks.of_epoch)}:

@@ -144,7 +144,7 @@ def test_answers_about_owners_are_correct_after_forks(ledgerline: Ledgerline) ->
     with (
         Node(chain) as node,
         ledgerline.indexing("preview", node.url) as process,
-        ledgerline.serving("preview") as caller,
+        ledgerline.serving("preview", ogmios_url=node.url) as caller,
     ):
         for depth in (25, 40):
             ledgerline.reaches("preview", node.tip(), process)
@@ -152,6 +152,9 @@ def test_answers_about_owners_are_correct_after_forks(ledgerline: Ledgerline) ->
             node.do(node.server.switch, chain)
             ledgerline.reaches("preview", node.tip(), process)
             check_owners(caller, model_of(node))
+            facade = Facade(caller, model_of(node))
+            facade.check_block(len(facade.chain.blocks.blocks) - 1)
+            facade.check_epoch(max(facade.chain.blocks.of_epoch))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -168,8 +171,11 @@ def test_answers_about_pools_are_correct_at_every_step_of_their_lives(ledgerline
         for _ in range(35):
             model = model_of(node)
             ledgerline.reaches("preview", node.tip(), process)
+            facade = Facade(caller, model)
+            facade.check_ends()
             for pool in model.pools.parameters:
                 check_pool(caller, model, pool)
+                facade.check_updates(pool)
                 statuses.add(model.pools.status(pool))
             check_blocks(caller, model, [])
             check_epochs(caller, model)
