@@ -44,7 +44,7 @@ WHERE (SELECT pool_no FROM pool WHERE pool_id = $1) = (
 )
 
 -- name: retirements
--- A page of the pools that retire after ($1, the epoch of the tip, {compare} >) or have retired (<=), with their epochs,
+-- A page of the pools that retire after $1, the epoch of the tip ({compare} is >), or have retired (<=), with epochs,
 -- in the order of epoch and announcement; $2 limit, $3 offset. A retirement counts unless a later registration cancels
 -- it or a later retirement replaces it. Cost: two look-ups for each retirement up to the end of the page.
 SELECT pool.pool_id, retirement.epoch_no

@@ -1,8 +1,8 @@
 """The spool: before it sends an answer, a process records the request of an API key here.
 
-A spool is a file of records in DATA_DIR/usage, locked by the process that writes it. `api/usage/queue.py` brings the
-records into the usage tables. The spool of a dead process is taken over by another one on the machine, which adds no
-records to it. What a spool guarantees: docs/decisions/0016-what-a-spool-promises.md.
+A spool is a file of records in DATA_DIR/usage, locked by the process that writes it. `api/usage/queue.py` queues
+their sums, which the aggregator adds to the usage tables. The spool of a dead process is taken over by another one on
+the machine, which adds no records to it. What a spool guarantees: docs/decisions/0016-what-a-spool-promises.md.
 """
 
 import binascii

@@ -1,7 +1,7 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
 `blocks/` translates Ogmios' names into ours, with two exceptions. The node's tip stays a `NodePoint`. A certificate
-that changes stake or pools stays a `Certificate` until its rows are built. Our API shows its type as Ogmios names it.
+stays a `Certificate` until its rows are built. Our API shows its type as Ogmios names it.
 Fields that we do not use are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 

@@ -4,7 +4,7 @@ A batch collects the rows of a table in `Inserts`, under its declaration: `inser
 The rest follows: `forward.copy_all` writes them, `backward.py` deletes them, `beginning.erase` empties the table, and
 `verify` compares it with the node's blocks. tests/test_schema.py compares the declarations with schema.sql.
 
-Tables whose rows change, or follow from other tables, are in CONCERNS.
+Tables that statements fill are in DERIVED. Statements also change some rows of `stake`, `asset` and `reference_output`.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Found(Enum):
     BY_NEXT_EPOCH_NO = "epoch_no > $4 + 1"
     """The stake snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's."""
     BY_CONCERN = None
-    """By the code of a concern in `indexer/store/`, if at all: row numbers are never reused."""
+    """By the code of a concern in `indexer/store/`, if at all: most numbers of byte strings stay."""
 
 
 class Table(Generic[Row]):
@@ -292,37 +292,39 @@ BALANCE_STAGED = Table("balance_staged", StagedBalance, Found.BY_CONCERN)
 HOLDER_STAGED = Table("holder_staged", StagedHolder, Found.BY_CONCERN)
 
 
-# Tables that the statements of a concern write, in the file of that name in `indexer/store/` --------------------------
+# Tables that statements fill ----------------------------------------------------------------------------------------
 
 
 class Derived(NamedTuple):
-    """A table that is written by statements, and the concern whose statements these are."""
+    """A table that is written by statements, and the module of these: a concern in `store/`, or a part of `ledger/`."""
 
     name: str
-    concern: str
+    module: str
     found: Found = Found.BY_CONCERN
 
 
 DERIVED = (
-    Derived("tip", "forward"),
-    *(Derived(name, "histories") for name in ("address_tx", "asset_tx", "account_tx", "account_withdrawal")),
-    *(Derived(name, "outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
-    *(Derived(name, "outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
-    Derived("dropped_output", "eras"),
-    *(Derived(name, "holders") for name in ("holder", "policy_holder", "account_holder", "policy_account_holder")),
-    *(Derived(name, "holders") for name in ("holder_bucket", "policy_holder_bucket")),
-    *(Derived(name, "holders") for name in ("account_holder_bucket", "policy_account_holder_bucket")),
-    Derived("asset_bucket", "supplies"),
-    Derived("epoch", "epochs", Found.BY_EPOCH_NO),
-    Derived("pool_reaping", "epochs", Found.BY_EPOCH_NO),
-    Derived("pool_epoch", "epochs", Found.BY_NEXT_EPOCH_NO),
-    Derived("pool_reward", "epochs", Found.BY_NEXT_EPOCH_NO),
-    *(Derived(name, "epochs") for name in ("reward", "reward_due", "delegator", "delegator_bucket", "live_stake")),
-    Derived("protocol_fork", "votes", Found.BY_EPOCH_NO),
-    Derived("ledger_state", "epochs"),
-    Derived("node_comparison", "epochs", Found.BY_EPOCH_NO),
-    Derived("epoch_parameters", "epochs", Found.BY_EPOCH_NO),
-    Derived("genesis_configuration", "epochs"),
+    Derived("tip", "store/forward"),
+    *(Derived(name, "store/histories") for name in ("address_tx", "asset_tx", "account_tx", "account_withdrawal")),
+    *(Derived(name, "store/outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
+    *(Derived(name, "store/outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
+    Derived("dropped_output", "store/eras"),
+    *(Derived(name, "store/holders") for name in ("holder", "policy_holder")),
+    *(Derived(name, "store/holders") for name in ("account_holder", "policy_account_holder")),
+    *(Derived(name, "store/holders") for name in ("holder_bucket", "policy_holder_bucket")),
+    *(Derived(name, "store/holders") for name in ("account_holder_bucket", "policy_account_holder_bucket")),
+    Derived("asset_bucket", "store/supplies"),
+    Derived("epoch", "store/epochs", Found.BY_EPOCH_NO),
+    Derived("pool_reaping", "store/epochs", Found.BY_EPOCH_NO),
+    Derived("pool_epoch", "store/epochs", Found.BY_NEXT_EPOCH_NO),
+    Derived("pool_reward", "store/epochs", Found.BY_NEXT_EPOCH_NO),
+    *(Derived(name, "store/epochs") for name in ("reward", "reward_due", "live_stake")),
+    *(Derived(name, "store/epochs") for name in ("delegator", "delegator_bucket")),
+    Derived("protocol_fork", "store/votes", Found.BY_EPOCH_NO),
+    Derived("ledger_state", "ledger/reader"),
+    Derived("node_comparison", "ledger/comparer", Found.BY_EPOCH_NO),
+    Derived("epoch_parameters", "ledger/reader", Found.BY_EPOCH_NO),
+    Derived("genesis_configuration", "ledger/reader"),
 )
 
 FROM_BLOCKS = tuple(table for table in TABLES if isinstance(table, FromBlocks))

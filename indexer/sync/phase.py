@@ -1,7 +1,7 @@
 """Decides between bulk and live: in which phase an index begins, and when it leaves bulk.
 
 Bulk ends SECURITY_PARAMETER blocks before the node's tip, so that a node that follows the protocol never rolls back
-into the blocks of bulk. A rollback to the origin erases the index; any other leaves the phase as it is.
+into the blocks of bulk. A rollback leaves the phase as it is. `resync` to slot 0 erases the index, which then is empty.
 """
 
 from indexer.store.position import IndexPosition

@@ -127,7 +127,7 @@ async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposit
 
 
 async def check_depth(db: asyncpg.Connection, network: Network, common: Point | None) -> Point:
-    """The last block that the node's chain and ours share, None for the origin, if following the node is safe.
+    """Return `common`, the last block that the node's chain and ours share, None for none, if following is safe.
 
     Raises RollbackTooDeep if it would discard all blocks, or more than SECURITY_PARAMETER.
     """

@@ -17,7 +17,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class NotComplete(Exception):
-    """The index is empty or in bulk, so there is nothing to verify."""
+    """There is nothing to verify: the index is empty or in bulk, or rollbacks have ended every attempt."""
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -192,7 +192,10 @@ async def _results(
 
 
 async def _compare_tables(at_any_time: Moments, network: Network, *, from_origin: bool) -> "_OfTables":
-    """The work that Postgres does alone: digests of tables that only grow, and comparisons that hold at any block."""
+    """The work that Postgres does alone, which holds at any block.
+
+    These are the digests of tables whose rows tell which block added or changed them, and comparisons between tables.
+    """
     looked_up = await indexes.check(at_any_time)
     of_growing = await digests.of_growing(at_any_time)
     of_tables = await checks.check(at_any_time)

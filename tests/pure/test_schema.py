@@ -13,9 +13,9 @@ PROGRAM = ("api", "indexer", "shared")
 _FROZEN = {int(path.stem): path for path in sorted((ROOT / "tests" / "schemas").glob("*.sql"))}
 
 
-def test_each_concern_of_a_derived_table_has_a_module() -> None:
+def test_each_module_of_a_derived_table_exists() -> None:
     for derived in tables.DERIVED:
-        assert (ROOT / "indexer" / "store" / f"{derived.concern}.py").exists(), derived
+        assert (ROOT / "indexer" / f"{derived.module}.py").exists(), derived
 
 
 def test_every_statement_of_a_file_is_used() -> None:

@@ -1,4 +1,4 @@
-"""Compare derived tables with those that they follow from, in SQL. stake.py, epochs.py and others compare more.
+"""Compare derived tables with those that they follow from, in SQL. Other modules compare more.
 
 If a table differs, so may those that follow from it. The first one explains them.
 """

@@ -49,7 +49,7 @@ async def of_changing(moment: Moment) -> Digests:
 
 
 async def of_growing(moments: Moments) -> Digests:
-    """The digests of tables that only grow."""
+    """The digests of tables whose rows tell which block added or changed them."""
     found = dict[str, Digest]()
     for table, stored in GROWING.items():
         async with moments.next() as moment:
