@@ -14,7 +14,7 @@ from indexer.rows.caches import AddressNumbers, ResolvedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import Resolver, UnspentChange, by_number, outputs_paid
-from indexer.rows.staking import Fork, Staking
+from indexer.rows.staking import ProtocolFork, Staking
 from indexer.rows.tables import Inserts
 from shared import ledger, packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, StakeNo, TxId
@@ -69,7 +69,7 @@ async def build(
     era: str,
     resolver: Resolver,
     rules: value_check.Rules,
-    fork: Fork | None = None,
+    fork: ProtocolFork | None = None,
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 

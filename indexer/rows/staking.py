@@ -25,7 +25,7 @@ from shared.network import Network
 _GENESIS = TxId(-1)
 
 
-class Fork(msgspec.Struct, frozen=True):
+class ProtocolFork(msgspec.Struct, frozen=True):
     """The first indexed epoch with the rules of protocol 10: its major version, and the tx_id before all of its own."""
 
     epoch_no: int
@@ -47,7 +47,7 @@ class Staking(msgspec.Struct):
     """
 
     begun: list[int]
-    fork: Fork | None = None
+    fork: ProtocolFork | None = None
     inserts: Inserts = msgspec.field(default_factory=Inserts)
     delegations: dict[StakeNo, Delegation] = {}
     blocks: Counter[tuple[PoolNo, int]] = msgspec.field(default_factory=Counter)

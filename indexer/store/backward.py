@@ -121,7 +121,7 @@ async def _undo(
             *(utxo_row(output) for output in undone.restored.values()),
             *(row for row in dropped if row.tx_id < first_tx_id),
         ],
-        unspent=undone.spent,
+        spenders_cut=undone.spent,
     )
 
 

@@ -17,7 +17,7 @@ class Moves(msgspec.Struct, frozen=True):
     moves cancel out.
 
     `cut` and `entries` are those of histories. `delegators` are stake credentials whose delegation or reward may have
-    changed. `removed` and `added` are rows of `utxo`. By slot_no, `unspent` is the number of entries to cut off
+    changed. `removed` and `added` are rows of `utxo`. By slot_no, `spenders_cut` is the number of entries to cut off
     `spender`, and `spenders` are those to add after that.
     """
 
@@ -27,7 +27,7 @@ class Moves(msgspec.Struct, frozen=True):
     delegators: set[StakeNo] = set()
     removed: Sequence[UtxoRow] = ()
     added: Sequence[UtxoRow] = ()
-    unspent: Mapping[int, int] = {}
+    spenders_cut: Mapping[int, int] = {}
     spenders: Mapping[int, bytes] = {}
 
 
@@ -45,7 +45,7 @@ def fork(undone: Moves, replacement: Moves) -> Moves:
         delegators=undone.delegators | replacement.delegators,
         removed=[row for row in removed if row not in in_both],
         added=[row for row in added if row not in in_both],
-        unspent=undone.unspent,
+        spenders_cut=undone.spenders_cut,
         spenders=replacement.spenders,
     )
 
@@ -57,4 +57,4 @@ async def make(db: asyncpg.Connection, moves: Moves) -> None:
     await holders.move(db, moves.amounts.holders, moves.amounts.accounts)
     await epochs.refresh(db, moves.delegators.union(changed))
     await outputs.change(db, moves.removed, moves.added)
-    await outputs.change_spenders(db, moves.unspent, moves.spenders)
+    await outputs.change_spenders(db, moves.spenders_cut, moves.spenders)

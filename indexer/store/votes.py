@@ -11,7 +11,7 @@ import asyncpg
 import msgspec
 
 from indexer.rows import tables
-from indexer.rows.staking import Fork, Staking
+from indexer.rows.staking import ProtocolFork, Staking
 from shared import sql
 
 FORK = 10
@@ -23,7 +23,7 @@ async def forked(db: sql.Connection) -> bool:
     return await _forked.one(db) is not None
 
 
-async def begin(db: asyncpg.Connection, fork: Fork | None) -> None:
+async def begin(db: asyncpg.Connection, fork: ProtocolFork | None) -> None:
     """Fork to protocol 10, if the batch begins with that: this ends the delegations to unregistered representatives.
 
     No row of the batch may be written yet.

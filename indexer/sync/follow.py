@@ -40,8 +40,19 @@ log = structlog.get_logger()
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 30.0
 
-FATAL = (value_check.Unbalanced, NotFollowing, RollbackTooDeep, genesis.WrongNetwork, schema.WrongSchema)
+_FATAL_REASONS: dict[type[Exception], str] = {
+    genesis.WrongNetwork: "its node is on another network",
+    value_check.Unbalanced: "a transaction does not balance",
+    NotFollowing: "the node's chain does not continue ours",
+    RollbackTooDeep: "the node's chain differs from ours more deeply than a node can roll back",
+    schema.WrongSchema: "a newer program has migrated the database",
+}
+"""What is said in public of each error of FATAL, whose text may quote the node."""
+
+FATAL: tuple[type[Exception], ...] = tuple(_FATAL_REASONS)
 """Errors after which the indexer must not continue on its own: it stops, and logs its position."""
+
+_STOPPING: tuple[type[Exception], ...] = (*FATAL, AssertionError)
 
 _PLAIN = (
     *lifecycle.WAITED_FOR,
@@ -115,7 +126,9 @@ class Follower(msgspec.Struct, frozen=True):
                 async with self._writer(stop) as writer, self._reader(stop) as reader:
                     cause = await self._sessions(writer, reader, stop)
                     traceback = None
-            except (*FATAL, AssertionError, lifecycle.Stopped):
+            except lifecycle.Stopped:
+                raise
+            except _STOPPING:
                 raise
             except Exception as fault:  # noqa: BLE001 - any other error is retried
                 cause, traceback = f"{type(fault).__name__}: {fault}", None if isinstance(fault, _PLAIN) else fault
@@ -191,7 +204,7 @@ class Follower(msgspec.Struct, frozen=True):
                     self.database_url, self.network, db, signals.report, signals.changed
                 ):
                     yield db
-            except (*FATAL, AssertionError) as fatal:
+            except _STOPPING as fatal:
                 await leading.report_fatal(db, self.network, signals.report(), _public_reason(fatal))
                 raise
         finally:
@@ -247,18 +260,9 @@ class Follower(msgspec.Struct, frozen=True):
 
 
 def _public_reason(fatal: Exception) -> str:
-    """The public reason for stopping: the exception's text may quote the node."""
-    return next(words for kind, words in _PUBLIC_REASONS if isinstance(fatal, kind))
-
-
-_PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (genesis.WrongNetwork, "its node is on another network"),
-    (value_check.Unbalanced, "a transaction does not balance"),
-    (NotFollowing, "the node's chain does not continue ours"),
-    (RollbackTooDeep, "the node's chain differs from ours more deeply than a node can roll back"),
-    (schema.WrongSchema, "a newer program has migrated the database"),
-    (AssertionError, "the program has a fault, see the indexer's log"),
-)
+    """The public reason for stopping on an error of FATAL, or on a failed assertion."""
+    reasons = (reason for kind, reason in _FATAL_REASONS.items() if isinstance(fatal, kind))
+    return next(reasons, "the program has a fault, see the indexer's log")
 
 
 async def _until_stopped(chasing: Coroutine[None, None, Outcome], pipeline: Pipeline, stop: asyncio.Event) -> Outcome:

@@ -22,7 +22,7 @@ from indexer.rows import rows, tables
 from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Assets, HistoryEntries
 from indexer.rows.resolver import Resolver, new_resolver
-from indexer.rows.staking import Fork, epochs_begun
+from indexer.rows.staking import ProtocolFork, epochs_begun
 from indexer.rows.tables import Inserts
 from indexer.rows.value_check import Rules, UnexplainedDeposit
 from indexer.store import backward, finish_bulk, forward, position, votes
@@ -79,7 +79,7 @@ class Pipeline:
         self.phase = session.phase
         self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
-        self._forked = False
+        self._protocol_forked = False
         self._resolver: Resolver
         self._assets: Assets
 
@@ -94,7 +94,7 @@ class Pipeline:
         index = await position.read(self._writer)
         self._progress.at = "the beginning" if index is None else str(index.point)
         self.phase, self._tip, self._first_block_no = phase.current(index), None, None
-        self._forked = await votes.forked(self._writer)
+        self._protocol_forked = await votes.forked(self._writer)
         if index is not None:
             self._tip = LastBlock(index.point, index.block_no, index.era, index.ebb)
             self._first_block_no = index.first_block_no
@@ -263,7 +263,7 @@ class Pipeline:
         assert self._first_block_no is not None, "forward has set it"
         begun = epochs_begun(None if before is None else before.point, blocks[0].point, self._session.network)
         era = "byron" if before is None else before.era
-        fork = await self._fork(blocks[0]) if (begun or before is None) and not self._forked else None
+        fork = await self._protocol_fork(blocks[0]) if (begun or before is None) and not self._protocol_forked else None
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
         try:
             built = await rows.build(blocks, first_seen, begun, era, self._resolver, rules, fork)
@@ -275,15 +275,15 @@ class Pipeline:
         entries = await self._assets.entries_of(db, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
 
-    async def _fork(self, first: PackedBlock) -> Fork | None:
+    async def _protocol_fork(self, first: PackedBlock) -> ProtocolFork | None:
         """The fork to protocol 10, if the epoch of this block, its first, is the first that we index with its rules."""
         network, point = self._session.network, first.point
         major = await protocol.forked_to(network, first.era, point, self._connect)
         if major is None:
             return None
-        self._forked = True
+        self._protocol_forked = True
         epoch_no = network.epoch_of(point.slot_no)
-        return Fork(epoch_no, major, tx_id_of(network.epoch_start(epoch_no), 0))
+        return ProtocolFork(epoch_no, major, tx_id_of(network.epoch_start(epoch_no), 0))
 
     async def _finish_building(self) -> None:
         """Wait until the rows that are being built are complete, and their unspent change is applied."""

@@ -93,7 +93,9 @@ async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
                 after = min(after, len(generated.blocks) - 2)
                 blocks = generated.fork(after, random.getrandbits(30), random.randint(1, 15)).blocks
             both = zip(node.blocks, blocks, strict=False)
-            shared = next(place for place, (ours, theirs) in enumerate(both) if ours != theirs)
+            shared = next((place for place, (ours, theirs) in enumerate(both) if ours != theirs), None)
+            if shared is None:
+                continue  # the blocks have too few transactions to be in another order
             await db.execute("TRUNCATE public.tips")
             arrivals.blocks = random.randint(0, len(blocks) - shared)
             node.switch(given(generated, blocks))
