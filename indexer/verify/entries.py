@@ -20,7 +20,7 @@ from indexer.verify.keys import PRIME, Ints, Words, ints, key_of, reduced
 
 PARTITIONS = 1 << 12
 """digests.sql has the same number. A partition of a table with a billion entries has a quarter of a million."""
-_MAX_PARTITIONS = 5
+MAX_PARTITIONS = 5
 _WORD_BITS = 64
 
 Digest: TypeAlias = Ints
@@ -94,7 +94,7 @@ def add(total: Digests, part: Mapping[str, Digest]) -> None:
 def wrong_partitions(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> dict[str, list[int]]:
     """The first partitions in which the two sides differ, by table. A side without a table has no entry of it."""
     found = {
-        table: np.flatnonzero(one.get(table, nothing()) != other.get(table, nothing()))[:_MAX_PARTITIONS].tolist()
+        table: np.flatnonzero(one.get(table, nothing()) != other.get(table, nothing()))[:MAX_PARTITIONS].tolist()
         for table in sorted(one.keys() | other.keys())
     }
     return {table: partitions for table, partitions in found.items() if partitions}

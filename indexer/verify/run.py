@@ -171,12 +171,13 @@ async def _results(
 ) -> list[CheckResult]:
     """The results of all checks. Raises UnreadableRow and TipGone."""
     of_history = read.transactions.digests
-    entries.add(of_history, changing.genesis | {"address_count": read.histories.digests.pop("address_count")})
+    entries.add(of_history, changing.genesis)
+    entries.add(of_history, {"address_count": read.histories.digests.pop("address_count")})
     stored = changing.digests | tables.digests | read.histories.digests
     wrong = entries.wrong_partitions(stored, of_history)
     repeated = spending.repeated(read.transactions.before)
     if repeated:
-        wrong["spending"] = sorted({*wrong.get("spending", ()), *repeated})
+        wrong["spending"] = sorted({*wrong.get("spending", ()), *repeated})[: entries.MAX_PARTITIONS]
     found = [
         *(CheckResult(check, differences) for check, differences in read.transactions.differences.items()),
         CheckResult("spender", changing.spender),

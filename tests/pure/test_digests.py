@@ -165,7 +165,7 @@ TABLES: dict[str, Callable[[int, int], int]] = {
     "asset_tx": lambda asset_no, tx_id: key_of(asset_no) * weight_of(tx_id),
     **dict.fromkeys(
         ("holder", "policy_holder", "account_holder", "policy_account_holder"),
-        lambda held_no, owner_no: key_of(held_no) * key_of(owner_no),
+        lambda held_no, owner_no: key_of(held_no + 2**30) * key_of(owner_no),
     ),
     "stake": lambda stake_no, _: key_of(stake_no),
     "reference_output": lambda asset_no, output: key_of(asset_no) * weight_of(output >> 16) * ((output & 0xFFFF) + 1),

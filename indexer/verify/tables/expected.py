@@ -96,8 +96,12 @@ def _holdings(made: Outputs, account_no: Ints, unspent: Mask, numbers: Numbers) 
     }
 
 
+_HELD_FROM = 2**30
+"""Added to the numbers of assets and policies, which owners then don't have: asset 5 at address 7 is not 7 at 5."""
+
+
 def _held(held_no: Ints, owner_no: Ints, quantity: Words) -> Entries:
-    return Entries(held_no, owner_no, key_of(held_no) * key_of(owner_no) % PRIME, quantity)
+    return Entries(held_no, owner_no, key_of(held_no + _HELD_FROM) * key_of(owner_no) % PRIME, quantity)
 
 
 def _balances(made: Outputs, account_no: Ints, unspent: Mask) -> Entries:
