@@ -123,7 +123,9 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
     spent = [key for tx in transactions for key in tx.inputs]
     accounts, pool_ids = certificates.named_by(block, network)
     addresses, assets = _Places(), _Places()
-    groups = [[_transaction(tx, addresses, assets, network) for tx in group] for group in block.transactions]
+    groups = [
+        [_transaction(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions
+    ]
     return PackedBlock(
         era=block.era,
         point=block.point,
@@ -167,10 +169,14 @@ def _encoded(groups: list[list[Transaction]], at: Point) -> bytes:
     try:
         return _encode(groups)
     except OverflowError as error:
-        # No ledger has a number beyond 64 bits.
         tx_hash = next(tx.tx_hash for group in groups for tx in group if not _is_encodable(tx))
-        where = f"block {at.block_hash.hex()} at slot {at.slot_no}: transaction {tx_hash.hex()}"
-        raise frames.Unreadable(f"{where}: {error}") from error
+        raise _unreadable(tx_hash, at, error) from error
+
+
+def _unreadable(tx_hash: bytes, at: Point, error: OverflowError) -> frames.Unreadable:
+    """No ledger has a number beyond 64 bits."""
+    where = f"block {at.block_hash.hex()} at slot {at.slot_no}: transaction {tx_hash.hex()}"
+    return frames.Unreadable(f"{where}: {error}")
 
 
 def _is_encodable(tx: Transaction) -> bool:
@@ -181,11 +187,15 @@ def _is_encodable(tx: Transaction) -> bool:
     return True
 
 
-def _transaction(tx: Effects, addresses: _Places, assets: _Places, network: Network) -> Transaction:
+def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, network: Network) -> Transaction:
     extra = tx.extra
     if tx.certificates:
         packed_certificates = certificates.packed_of(tx.certificates, tx.tx_hash, network)
         extra = msgspec.structs.replace(extra, certificates=packed_certificates)
+    try:
+        packed_extra = packed.pack_extra(extra)
+    except OverflowError as error:
+        raise _unreadable(tx.tx_hash, at, error) from error
     payments: list[Payment] = []
     references: list[tuple[int, int]] = []
     for index, output in enumerate(tx.outputs, tx.first_index):
@@ -214,7 +224,7 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, network: Netw
         datums=tx.datums,
         scripts=tx.scripts,
         attached=packed.pack_attached(tx.attached),
-        extra=packed.pack_extra(extra),
+        extra=packed_extra,
     )
 
 

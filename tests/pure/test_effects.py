@@ -148,7 +148,13 @@ def test_invalid_hex_and_addresses_are_unreadable_and_name_the_block(part: dict[
 
 
 @pytest.mark.parametrize(
-    "part", [{"outputs": [_output(1 << 64)]}, {"outputs": [_output(1, aa=1 << 64)]}, {"fee": _ada(1 << 64)}]
+    "part",
+    [
+        {"outputs": [_output(1 << 64)]},
+        {"outputs": [_output(1, aa=1 << 64)]},
+        {"fee": _ada(1 << 64)},
+        {"validityInterval": {"invalidAfter": 1 << 64}},
+    ],
 )
 def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: dict[str, Any]) -> None:
     block = BlockEffects(AT, 1, "", False, None, [[_only(_tx(**part))]], "conway")
