@@ -228,12 +228,12 @@ ROWS = {
         "rollbacks of up to 20 blocks",
     ),
     "the stakes of two pools, with the same sum": (
-        "UPDATE pool_epoch p SET active_stake = o.active_stake FROM pool_epoch o WHERE o.epoch_no = p.epoch_no"
-        " AND o.active_stake > 0 AND p.active_stake > 0 AND o.active_stake <> p.active_stake AND (o.pool_no, p.pool_no)"
-        " IN ((1, 2), (2, 1)) AND p.epoch_no ="
-        " (SELECT min(epoch_no) FROM pool_epoch a JOIN pool_epoch b USING (epoch_no)"
-        " WHERE a.pool_no = 1 AND b.pool_no = 2 AND a.active_stake <> b.active_stake"
-        " AND a.active_stake > 0 AND b.active_stake > 0)",
+        "WITH two AS (SELECT epoch_no, a.pool_no AS low, b.pool_no AS high FROM pool_epoch a"
+        " JOIN pool_epoch b USING (epoch_no) WHERE a.active_stake > 0 AND a.active_stake < b.active_stake"
+        " ORDER BY epoch_no, low, high LIMIT 1)"
+        " UPDATE pool_epoch p SET active_stake = o.active_stake FROM two, pool_epoch o"
+        " WHERE p.epoch_no = two.epoch_no AND o.epoch_no = two.epoch_no"
+        " AND (p.pool_no, o.pool_no) IN ((low, high), (high, low))",
         "active_stake of pool",
     ),
     "the balances of two accounts, with the same sum": (
