@@ -8,11 +8,6 @@ def never_used() -> Refusal:
     return Refusal(404, "never_used", "Never used")
 
 
-def network_mismatch() -> Refusal:
-    """A key with the name of another network before it."""
-    return Refusal(403, "network_mismatch", "Network token mismatch.")
-
-
 def policy_not_found() -> Refusal:
     """A policy without assets."""
     return Refusal(404, "policy_not_found", "Policy not found")

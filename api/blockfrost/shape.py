@@ -13,6 +13,7 @@ from api import answers
 from api.errors import Refusal
 from api.keys import tokens
 from shared import network
+from shared.network import Network
 
 FOLDER = "/blockfrost/"
 ROOT = f"{FOLDER}api/v0"
@@ -76,9 +77,10 @@ def authorization(headers: MultiMapping[str]) -> Sequence[str]:
     return [_PREFIXED.sub(r"\1", text) for text in _authorization(headers)]
 
 
-def is_for_another_network(headers: MultiMapping[str], name: str) -> bool:
-    """Whether the API key, which is one for the network `name`, is sent with the name of another."""
-    return any(match[2] != name for text in _authorization(headers) if (match := _PREFIXED.match(text)))
+def named_network(headers: MultiMapping[str]) -> Network | None:
+    """The network whose name is sent before the API key; None if none is."""
+    names = (match[2] for text in _authorization(headers) if (match := _PREFIXED.match(text)))
+    return next((network.by_name[name] for name in names), None)
 
 
 def failure(refusal: Refusal) -> tuple[int, bytes]:

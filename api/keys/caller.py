@@ -44,7 +44,7 @@ _BEARER_OF_API_KEY = re.compile(rf"(?i:bearer) +({tokens.API_KEY_PATTERN}) *")
 
 _refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by kind of key.", ("key", "reason"))
 _REASONS = {
-    "api": ("missing", "invalid", "expired", "inactive", "ip", "scope"),
+    "api": ("missing", "invalid", "expired", "inactive", "ip", "scope", "network"),
     "admin": ("missing", "invalid", "permission"),
 }
 _refused_for = {(key, why): _refused.labels(key, why) for key, reasons in _REASONS.items() for why in reasons}
@@ -139,6 +139,11 @@ _touch_admin_key = _sql.command("touch_admin_key")
 _bootstrap_admin_key = _sql.query("bootstrap_admin_key", _BootstrapRow)
 
 
+def network_mismatch() -> Refusal:
+    """A key with the name of another network before it, which only Blockfrost's form of keys allows."""
+    return Refusal(403, "network_mismatch", "Network token mismatch.")
+
+
 class Callers:
     """Authenticates requests. One per process."""
 
@@ -169,8 +174,7 @@ class Callers:
             raise _refusal("api", "invalid", errors.invalid_api_key())
         refusal = None
         if isinstance(verdict, Barred):
-            barred = errors.ip_address_not_allowed() if verdict.by == "ip" else errors.scope_not_covered(use.scope)
-            raise _refusal("api", verdict.by, barred)
+            raise _refusal("api", verdict.by, _barred(verdict, use))
         if verdict.quota_exceeded:
             _quota_exceeded.inc()
             refusal = errors.quota_exceeded()
@@ -366,6 +370,16 @@ async def _partner_key(db: sql.Connection, token: str) -> AdminKey | None:
         async with schema.commit(db):
             await _touch_admin_key.run(db, row.id)
     return AdminKey(row.id, row.entity_name, frozenset(row.permissions), is_bootstrap=False)
+
+
+def _barred(barred: Barred, use: KeyUse) -> Refusal:
+    match barred.by:
+        case "ip":
+            return errors.ip_address_not_allowed()
+        case "scope":
+            return errors.scope_not_covered(use.scope)
+        case "network":
+            return network_mismatch()
 
 
 def _refusal(key: str, reason: str, refusal: Refusal) -> Refusal:

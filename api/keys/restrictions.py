@@ -26,11 +26,12 @@ class KeyUse(msgspec.Struct, frozen=True):
     """One use of an API key: what restrictions check.
 
     `scope` is that of the route, "" if every key may call it. `ip_bits` is the caller's IP address in bits, "" if it
-    is unknown.
+    is unknown. `network_id` is that of the network whose name was sent before the key, None if none was.
     """
 
     scope: str = ""
     ip_bits: str = ""
+    network_id: int | None = None
 
 
 class Restrictions(msgspec.Struct, frozen=True):

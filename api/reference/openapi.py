@@ -16,8 +16,8 @@ from api import answers, errors
 from api.admin.audit import Action
 from api.ask import ChainChange, Nothing, OpenAsk
 from api.blockfrost import shape
-from api.blockfrost.refusals import network_mismatch
 from api.errors import Refusal
+from api.keys.caller import network_mismatch
 from api.parameters import Field, JsonSchema
 from api.reference import error_reference, path_examples
 from api.reference.samples import samples

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
-from api.blockfrost import refusals, shape
+from api.blockfrost import shape
 from api.chain import tip
 from api.http.bodies import NoTurnYet
 from api.keys import caller, restrictions
@@ -82,11 +82,9 @@ class _OfApiKey(Way[ApiCaller]):
     """What the ways of API keys have in common."""
 
     async def authenticate(self, request: web.BaseRequest) -> ApiCaller:
-        use = KeyUse(self.route.scope, restrictions.bits(self._ip_address(request)))
-        who = await self._services.callers.api_key(_authorization(request), use)
-        if who.refusal is None and _names_another_network(request, who):
-            return msgspec.structs.replace(who, refusal=refusals.network_mismatch())
-        return who
+        ip_bits = restrictions.bits(self._ip_address(request))
+        use = KeyUse(self.route.scope, ip_bits, _named_network_id(request))
+        return await self._services.callers.api_key(_authorization(request), use)
 
 
 class _OwnKey(_OfApiKey):
@@ -183,9 +181,10 @@ _WAYS: dict[type, type[Any]] = {
 }
 
 
-def _names_another_network(request: web.BaseRequest, who: ApiCaller) -> bool:
-    is_facade = shape.covers(request.rel_url.raw_path)
-    return is_facade and shape.is_for_another_network(request.headers, who.key.network.name)
+def _named_network_id(request: web.BaseRequest) -> int | None:
+    """The network whose name is sent before the key; None if none is."""
+    named = shape.named_network(request.headers) if shape.covers(request.rel_url.raw_path) else None
+    return None if named is None else named.network_id
 
 
 def _authorization(request: web.BaseRequest) -> Sequence[str]:

@@ -105,17 +105,22 @@ async def test_every_path_requires_a_key_in_one_of_three_places(api: Client, cha
 async def test_a_key_may_begin_with_the_name_of_its_network(
     api: Client, chain: Chain, key: str, data_dir: Path
 ) -> None:
-    """As Blockfrost's project ids do. The name of another network is refused, and counts like any failed request."""
+    """As Blockfrost's project ids do. The name of another network is refused like a wrong key, and does not count."""
     await chain.append(10, pays("a", ALICE))
     path = f"{ROOT}/blocks/latest"
-    for network, status in (("preview", 200), ("mainnet", 403), ("preprod", 403)):
+    remaining = []
+    for network, status in (("preview", 200), ("mainnet", 403), ("preprod", 403), ("preview", 200)):
         named = network + key
         for headers in ({"project_id": named}, {"Authorization": f"Bearer {named}"}, {"Authorization": basic(named)}):
             reply = await api.call("GET", path, headers=headers)
             assert reply.status == status, (network, headers)
             if status == 403:
                 assert failure(reply) == (403, "Forbidden", "Network token mismatch.")
-    assert spooled_statuses(data_dir) == [200] * 3 + [403] * 6
+                assert not [name for name in reply.headers if name.startswith("RateLimit")]
+            else:
+                remaining.append(int(reply.headers["RateLimit-Remaining"]))
+    assert remaining == list(range(remaining[0], remaining[0] - 6, -1))
+    assert spooled_statuses(data_dir) == [200] * 6
     for wrong in (f"testnet{key}", f"previewpreview{key}", f"preview{key}x", "preview"):
         assert failure(await get(api, "/blocks/latest", wrong)) == (403, "Forbidden", "Invalid project token.")
     assert (await api.get("/v1/blocks/latest", f"preview{key}")).status == 403

@@ -1,8 +1,11 @@
-"""The networks that a key may be used from."""
+"""What bars a use of a key: the networks that it may be used from, and the name of another network before it."""
+
+from uuid import UUID
 
 import pytest
 
 from api.admin.limits import Networks
+from api.keys.limits.verdicts import GoodKey
 from api.keys.restrictions import KeyUse, bits, parse
 
 
@@ -27,3 +30,10 @@ def test_a_network_contains_its_addresses_and_no_others(network: str, inside: st
     assert restrictions.bars(KeyUse("", bits(inside))) is None
     assert restrictions.bars(KeyUse("", bits(outside))) == "ip"
     assert restrictions.bars(KeyUse("", bits(None))) == "ip"
+
+
+def test_a_name_of_another_network_bars_a_key_that_no_restriction_bars() -> None:
+    key = GoodKey(UUID(int=1), 2, 60, None, restrictions=parse([], ["pools"]))
+    assert key.bars(KeyUse("pools")) is key.bars(KeyUse("pools", network_id=2)) is None
+    assert key.bars(KeyUse("pools", network_id=0)) == "network"
+    assert key.bars(KeyUse("assets", network_id=0)) == "scope"

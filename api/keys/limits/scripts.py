@@ -3,7 +3,7 @@
 import hashlib
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ LIFE = b"ledgerline:limits"
 
 _KEY, _MINUTES, _QUOTAS = b"ledgerline:key:%b", b"ledgerline:minute:%b:", b"ledgerline:quota:"
 _BEATS = b"ledgerline:beats"
+_BARRED: Mapping[bytes, Barred] = {b"ip": Barred("ip"), b"scope": Barred("scope"), b"network": Barred("network")}
 _REMEMBERED = 4_096
 
 
@@ -56,7 +57,8 @@ def _take(key_hash: bytes, life: bytes, use: KeyUse, shown: bytes = b"", until_u
     keys = (_KEY % key_hash.hex().encode(), _minutes(life), LIFE, _QUOTAS)
     named = b"1" if use.scope in GRANTED_ONLY else b"0"
     asked = (use.scope.encode(), use.ip_bits.encode(), named)
-    return TAKE.command(keys, (shown, str(until_us).encode(), life, *asked, str(used).encode()))
+    network_id = b"" if use.network_id is None else str(use.network_id).encode()
+    return TAKE.command(keys, (shown, str(until_us).encode(), life, *asked, str(used).encode(), network_id))
 
 
 _take_cached = lru_cache(_REMEMBERED)(_take)
@@ -69,7 +71,7 @@ def parse_taken(answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres | 
     if word == b"ask":
         return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000, life)
     if not figures:
-        return None if word == b"tell" else Barred("ip" if word == b"ip" else "scope")
+        return _BARRED.get(word)
     limit, remaining, reset_us, quota_left, quota_ends_in, key = figures
     credential_id, network_id = _parse_key(key)
     return Verdict(

@@ -47,7 +47,7 @@ class SharedLimits:
     async def take(
         self, key_hash: bytes, lease: KeyLease | None = None, use: KeyUse = _ANY
     ) -> Verdict | Barred | AskPostgres:
-        """Count one request, unless a restriction bars it.
+        """Count one request, unless it is barred.
 
         Without `lease`, a request of a key that is not cached is not counted: on AskPostgres, repeat the call with a
         lease. Valkey then caches the key for the next requests, unless it is fenced or `until_us` has passed.
@@ -81,7 +81,7 @@ class SharedLimits:
         """Count one request while Valkey is unreachable, against this process' shares of the limit and remaining
         quota.
         """
-        barred = good.restrictions.bars(use)
+        barred = good.bars(use)
         if barred is not None:
             return Barred(barred)
         return self.participant.own.take(good, self.participant.processes, time.monotonic())

@@ -159,7 +159,7 @@ class Participant:
         if lease is None:
             return AskPostgres(0, self.life)
         key = lease.key
-        if (barred := key.restrictions.bars(use)) is not None:
+        if (barred := key.bars(use)) is not None:
             return Barred(barred)
         own = self.own.count(key.credential_id, now_s) + self._asked[key.credential_id]
         if self.life and own < share(key.limit, self.processes):

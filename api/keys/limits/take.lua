@@ -14,10 +14,12 @@
 --       5 the bits of the caller's IP address, "" if it is unknown
 --       6 "1" if this scope must be granted by name, else "0"
 --       7 requests in the quota's period according to the usage table, if the key was just read and has a quota
+--       8 the network whose name was sent before the key, "" for none
 --
 -- Returns "tell" if the life is not that of ARGV 3, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
--- restriction bars the request, otherwise "<admitted, limited or quota_exceeded> <limit> <admissions left> <us until the
--- oldest leaves the minute> <requests left of the quota> <us until its period ends> <credential_id> <network_id>"
+-- restriction bars the request, "network" if the key is one of another network than ARGV 8, otherwise "<admitted, limited or
+-- quota_exceeded> <limit> <admissions left> <us until the oldest leaves the minute> <requests left of the quota> <us until its
+-- period ends> <credential_id> <network_id>"
 --
 -- NOTE: Lua rounds numbers above 10^14 in texts, hence string.format for times. The answer is one text, which is parsed
 -- faster than an array.
@@ -65,6 +67,9 @@ if more ~= '' then
 end
 if (scopes ~= '-' or ARGV[6] == '1') and ARGV[4] ~= '' and not string.find(scopes, ',' .. ARGV[4] .. ',', 1, true) then
   return 'scope'
+end
+if ARGV[8] ~= '' and ARGV[8] ~= network_id then
+  return 'network'
 end
 if quota then
   counter = KEYS[4] .. credential_id .. ':' .. period

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from api.keys.restrictions import Restrictions
+from api.keys.restrictions import KeyUse, Restrictions
 
 MINUTE_S = 60
 """The sliding window in which a limit applies."""
@@ -34,6 +34,11 @@ class GoodKey(msgspec.Struct, frozen=True):
     expires_at: datetime | None
     quota: RunningQuota | None = None
     restrictions: Restrictions = Restrictions()
+
+    def bars(self, use: KeyUse) -> Literal["ip", "scope", "network"] | None:
+        """What bars this use of the key: a restriction, or the name of another network; None if it is allowed."""
+        barred = self.restrictions.bars(use)
+        return "network" if barred is None and use.network_id not in (None, self.network_id) else barred
 
 
 class KeyLease(msgspec.Struct, frozen=True):
@@ -87,9 +92,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Barred(msgspec.Struct, frozen=True):
-    """A restriction of the key bars the request, which is not counted."""
+    """A restriction of the key, or the name of another network, bars the request, which is not counted."""
 
-    by: Literal["ip", "scope"]
+    by: Literal["ip", "scope", "network"]
 
 
 class AskPostgres(msgspec.Struct, frozen=True):
