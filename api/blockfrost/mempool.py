@@ -14,6 +14,7 @@ from api.blockfrost.paging import Page
 from api.blockfrost.transactions import TransactionQuestion
 from api.chain import names, owners, transaction_cbor
 from api.chain.transactions import Address
+from api.node_bytes.lanes import not_read
 from api.node_bytes.mempool import MempoolReader, Output, Redeemer, Reference, WaitingTransaction
 from api.sources.nodes import NodeAway
 from shared import address, packed, sql
@@ -127,7 +128,7 @@ async def listed(ask: ChainAsk[Page]) -> list[Waiting]:
     try:
         hashes = await _reader(ask).hashes(ask.key.credential_id)
     except NodeAway as cause:
-        raise errors.node_not_read("it does not answer") from cause
+        raise not_read(cause) from cause
     return _page(ask.question, hashes)
 
 
@@ -184,7 +185,7 @@ async def _transactions(ask: ChainAsk[OfAddress] | ChainAsk[TransactionQuestion]
     try:
         return await _reader(ask).transactions(ask.key.credential_id)
     except NodeAway as cause:
-        raise errors.node_not_read("it does not answer") from cause
+        raise not_read(cause) from cause
 
 
 def _page(asked: Page, hashes: list[str]) -> list[Waiting]:

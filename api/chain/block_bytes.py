@@ -14,6 +14,7 @@ from api.chain import blocks
 from api.chain.blocks import BlockPlace, BlockTransactionsQuestion
 from api.chain.tip import Tip
 from api.node_bytes.blocks import Header, NoCbor, NotThere, Transactions, WrongBytes
+from api.node_bytes.lanes import not_read
 from api.parameters import Hex, Question
 from api.sources.nodes import NodeAway
 from shared import sql
@@ -137,7 +138,7 @@ async def _read(ask: ChainAsk[AskT], look_up: Callable[[Connection], Awaitable[P
         except NoCbor as cause:
             raise errors.cbor_not_sent() from cause
         except NodeAway as cause:
-            raise errors.node_not_read("it does not answer") from cause
+            raise not_read(cause) from cause
     raise errors.node_not_read("its chain does not have the block")
 
 

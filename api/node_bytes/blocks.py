@@ -238,7 +238,7 @@ async def _read(
     """The blocks that the node has after `before`, which must be these. Raises NodeAway, NotThere.
 
     Ogmios' first answer after an intersection goes back to it. An epoch boundary block, which the index does not have,
-    may come before any other.
+    may come before any other. Raises NodeRefused as well.
     """
     start = "origin" if before is None else {"slot": before.slot_no, "id": before.block_hash.hex()}
     try:
@@ -246,7 +246,7 @@ async def _read(
     except NodeRefused as refused:
         if refused.code == _NO_INTERSECTION:
             raise NotThere from refused
-        raise NodeAway(f"findIntersection: {refused} ({refused.code})") from refused
+        raise
     if found.tip == found.intersection or _is(found.tip, before):
         raise NotThere  # a request for the next block would wait until there is one
     for _ in range(1 + len(blocks)):

@@ -7,13 +7,27 @@ from typing import TypeVar
 
 import structlog
 
+from api import errors
+from api.errors import Refusal
 from api.http.turns import Turns
 from api.node_bytes.connection import Connection
-from api.sources.nodes import NodeAway
+from api.sources.nodes import NodeAway, NodeRefused
 
 log = structlog.get_logger()
 
+MAX_REASON_LENGTH = 200
+"""Characters of a node's reason that refusals and logs repeat."""
+
 Found = TypeVar("Found")
+
+
+class ReadingRefused(NodeAway):
+    """The node answered with an error: its reason, at most MAX_REASON_LENGTH characters, and its code."""
+
+
+def not_read(cause: NodeAway) -> Refusal:
+    """The refusal of a request whose reading failed. Addresses of nodes, which other causes contain, stay inside."""
+    return errors.node_not_read(str(cause) if isinstance(cause, ReadingRefused) else "it does not answer")
 
 
 class Lanes:
@@ -29,7 +43,7 @@ class Lanes:
         """The result of `work` on a connection, in a turn of the credential `key`.
 
         It is begun again if the connection was lost while it was idle. Raises Refusal after too long a wait for the
-        turn, NodeAway if the work takes longer than `within_s`, and what `work` raises.
+        turn, NodeAway if the work takes longer than `within_s`, and what `work` raises; ReadingRefused for NodeRefused.
         """
         async with self._turns.turn(key) as idle:
             connection = idle.popleft()
@@ -39,6 +53,9 @@ class Lanes:
                         return await self._on(connection, work)
                 except TimeoutError as cause:
                     raise NodeAway(f"no answer within {within_s:g} s") from cause
+                except NodeRefused as refused:
+                    reason = str(refused)[:MAX_REASON_LENGTH]
+                    raise ReadingRefused(f"it refused to be read: {reason} (code {refused.code})") from refused
             except NodeAway as cause:
                 log.warning("node.away", node=f"node {self._network}", cause=str(cause))
                 raise

@@ -144,7 +144,7 @@ class _Next(msgspec.Struct, Generic[Kind], frozen=True):
 
 
 async def _read(connection: Connection, kind: type[Kind], **params: object) -> list[Kind]:
-    """The transactions of a snapshot of the mempool. Raises NodeAway.
+    """The transactions of a snapshot of the mempool. Raises NodeAway, NodeRefused.
 
     NOTE: `acquireMempool` answers at once only on a connection that holds no snapshot, so it is released at the end.
     """

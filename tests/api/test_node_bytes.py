@@ -15,7 +15,10 @@ from devnet import addresses, control, faucet
 from devnet.blocks import Block
 from devnet.dialect import Dialect
 from devnet.generator import Generated
+from devnet.monitor import Monitor
+from devnet.refusal import Refusal as DevnetRefusal
 from devnet.server import NodeServer
+from devnet.session import Session
 from shared.encoding import bech32_decode
 from shared.ledger import Point
 from tests import blockfrost_schemas
@@ -369,6 +372,32 @@ async def test_the_mempool_needs_a_node_and_its_contents_the_flag(
 async def test_a_longer_mempool_than_any_can_be_is_refused(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.node_bytes.mempool.MAX_TRANSACTIONS", -1)
     assert failure(await asked.get(f"{ROOT}/mempool"))[:2] == (503, "node_not_available")
+
+
+async def test_a_node_that_refuses_a_reading_is_quoted_and_blocks_lack_only_their_headers(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_asked: object) -> None:
+        raise DevnetRefusal(-32603, "Not now. " + "x" * 10_000)
+
+    monkeypatch.setattr(Session, "_next_block", refuse)
+    shown = await asked.get(f"{ROOT}/blocks/latest")
+    assert (shown.status, shown.body["size"], shown.body["block_vrf"]) == (200, None, None)
+    block = asked.newest()
+    assert_quoted(await asked.get(f"{ROOT}/blocks/{block['id']}/txs/cbor"))
+    assert_quoted(await asked.get(f"/v1/tx/hash/{block['transactions'][0]['id']}/cbor"))
+    for method in ("_next", "_acquire"):
+        monkeypatch.setattr(Monitor, method, refuse)
+        for path in ("", f"/{block['id']}", f"/addresses/{NOBODY}"):
+            assert_quoted(await asked.get(f"{ROOT}/mempool{path}"))
+
+
+def assert_quoted(reply: Reply) -> None:
+    status, code, message = failure(reply)
+    assert (status, code) == (503, "node_not_available")
+    assert message.startswith("Node not available: it refused to be read: Not now. x")
+    assert message.endswith(" (code -32603)")
+    assert len(message) < 300
 
 
 def without(told: dict[str, Any], name: str) -> dict[str, Any]:
