@@ -104,10 +104,7 @@ async def read_transaction(ask: ChainAsk[AskT], tx_hash: bytes) -> tuple[BlockPl
 
 
 async def read_headers(ask: ChainAsk[Any], run: Sequence[BlockPlace]) -> Mapping[bytes, Header]:
-    """The headers of blocks that follow each other, by hash. Raises Refusal after too long a wait for a turn.
-
-    Those that the node does not give now are omitted.
-    """
+    """The headers of blocks that follow each other, by hash. Those that the node does not give now are omitted."""
     reader = ask.services.node_readers.blocks_if_any(ask.network)
     if run and run[0].before is None and run[0].block_no > FIRST_BLOCK_NO:
         run = run[1:]  # nothing is known after which the first could be read

@@ -51,19 +51,24 @@ class Turns(Generic[Shared]):
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next key first
 
     @asynccontextmanager
-    async def turn(self, key: Hashable, *, answer_begun: bool = False) -> AsyncIterator[Shared]:
+    async def turn(
+        self, key: Hashable, *, answer_begun: bool = False, within_s: float | None = None
+    ) -> AsyncIterator[Shared]:
         """Wait for a turn as in `take`, and hold it until the block ends. Raises Refusal."""
-        await self.take(key, answer_begun=answer_begun)
+        await self.take(key, answer_begun=answer_begun, within_s=within_s)
         try:
             yield self.shared
         finally:
             self.end(key)
 
-    async def take(self, key: Hashable, *, answer_begun: bool = False) -> None:
+    async def take(self, key: Hashable, *, answer_begun: bool = False, within_s: float | None = None) -> None:
         """Wait for a turn, which the caller must `end`.
 
-        Raises Refusal after WAIT_S or, if part of the answer is sent already, after WAIT_BETWEEN_PARTS_S.
+        Raises Refusal after `within_s`: by default WAIT_S or, if part of the answer is sent already,
+        WAIT_BETWEEN_PARTS_S.
         """
+        if within_s is None:
+            within_s = WAIT_BETWEEN_PARTS_S if answer_begun else WAIT_S
         if self.is_free(key):
             self._free -= 1
             self._taken[key] += 1
@@ -71,7 +76,7 @@ class Turns(Generic[Shared]):
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
         try:
-            async with asyncio.timeout(WAIT_BETWEEN_PARTS_S if answer_begun else WAIT_S):
+            async with asyncio.timeout(within_s):
                 await turn
         except TimeoutError as cause:
             self._leave(key, turn)

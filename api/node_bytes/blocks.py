@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from api.errors import Refusal
 from api.node_bytes.connection import Connection
 from api.node_bytes.lanes import Lanes
 from api.sources.nodes import NodeAway, NodeRefused
@@ -18,11 +19,11 @@ READINGS = 2
 """The most blocks that are read at a time, per process and network; one of them with one credential."""
 
 BLOCK_WITHIN_S = 8.0
-HEADERS_WITHIN_S = 4.0
-"""A block's answer is complete without its header, so it waits less for it."""
+HEADERS_WITHIN_S, HEADERS_TURN_WITHIN_S = 4.0, 1.0
+"""A block's answer is complete without its header, so it waits less for it, and for the turn to read it."""
 
 PAUSE_S = 10.0
-"""After a node gave no headers, it is not asked for any for so long, so that a lost node delays few answers."""
+"""After a reading failed, the node is not asked for headers for so long, so that a lost node delays few answers."""
 
 MAX_CACHED_BYTES = 8 * 1024 * 1024
 MAX_CACHED_HEADERS = 4_096
@@ -116,12 +117,18 @@ class BlockReader:
             return self._keep(block, Transactions(found.transactions))
 
         kept = self._kept(block)
-        return await self._lanes.read(key, BLOCK_WITHIN_S, read) if kept is None else kept
+        if kept is not None:
+            return kept
+        try:
+            return await self._lanes.read(key, BLOCK_WITHIN_S, read)
+        except NodeAway:
+            self._pause_headers()
+            raise
 
     async def headers(self, key: Hashable, blocks: Sequence[Point], before: Point | None) -> Mapping[bytes, Header]:
         """The headers of blocks that follow each other, the first one `before`, by hash.
 
-        Those that the node does not give now are omitted. Raises Refusal after too long a wait for a turn.
+        Those that the node does not give now are omitted, and all of them if there is no turn soon.
         """
 
         async def read(connection: Connection) -> None:
@@ -135,15 +142,18 @@ class BlockReader:
 
         if self._missing(blocks) and time.monotonic() >= self._headers_again_at:
             try:
-                await self._lanes.read(key, HEADERS_WITHIN_S, read)
+                await self._lanes.read(key, HEADERS_WITHIN_S, read, turn_within_s=HEADERS_TURN_WITHIN_S)
             except NodeAway:
-                self._headers_again_at = time.monotonic() + PAUSE_S
-            except NotThere:
+                self._pause_headers()
+            except (NotThere, Refusal):
                 pass
         return {block.block_hash: found for block in blocks if (found := self._headers.get(block.block_hash))}
 
     async def close(self) -> None:
         await self._lanes.close()
+
+    def _pause_headers(self) -> None:
+        self._headers_again_at = time.monotonic() + PAUSE_S
 
     def _missing(self, blocks: Sequence[Point]) -> list[int]:
         return [at for at, block in enumerate(blocks) if block.block_hash not in self._headers]

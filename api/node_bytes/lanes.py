@@ -39,13 +39,21 @@ class Lanes:
         self._connections = [Connection(url) for _ in range(most)]
         self._turns = Turns(deque(self._connections), most, 1, readings)
 
-    async def read(self, key: Hashable, within_s: float, work: Callable[[Connection], Awaitable[Found]]) -> Found:
+    async def read(
+        self,
+        key: Hashable,
+        within_s: float,
+        work: Callable[[Connection], Awaitable[Found]],
+        *,
+        turn_within_s: float | None = None,
+    ) -> Found:
         """The result of `work` on a connection, in a turn of the credential `key`.
 
-        It is begun again if the connection was lost while it was idle. Raises Refusal after too long a wait for the
-        turn, NodeAway if the work takes longer than `within_s`, and what `work` raises; ReadingRefused for NodeRefused.
+        It is begun again if the connection was lost while it was idle. Raises Refusal if there is no turn within
+        `turn_within_s` (by default as in Turns), NodeAway if the work takes longer than `within_s`, ReadingRefused for
+        a NodeRefused, and what else `work` raises.
         """
-        async with self._turns.turn(key) as idle:
+        async with self._turns.turn(key, within_s=turn_within_s) as idle:
             connection = idle.popleft()
             try:
                 try:

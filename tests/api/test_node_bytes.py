@@ -226,6 +226,27 @@ async def test_a_lost_node_costs_blocks_only_their_headers_and_no_time(
             await asyncio.sleep(0.1)
 
 
+async def test_blocks_have_no_header_while_readings_of_bytes_wait_for_a_hanging_node_and_after_they_failed(
+    asked: Asked, issue_key: IssueKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.node.delay_s = 1_000.0
+    monkeypatch.setattr(node_blocks, "BLOCK_WITHIN_S", 1_000.0)
+    monkeypatch.setattr(node_blocks, "HEADERS_TURN_WITHIN_S", 0.05)
+    bytes_of = f"{ROOT}/blocks/{asked.newest()['id']}/txs/cbor"
+    keys = (asked.key, await issue_key())
+    readings = [asyncio.create_task(asked.sandbox.api.get(bytes_of, key)) for key in keys]
+    async with asyncio.timeout(PATIENCE_S):
+        while asked.node.requests["findIntersection"] < len(readings):
+            await asyncio.sleep(0.01)
+    shown = await asked.get(f"{ROOT}/blocks/latest")
+    assert (shown.status, shown.body["size"]) == (200, None)
+    asked.node.drop_connections()
+    assert [(await reading).status for reading in readings] == [503, 503]
+    shown = await asked.get(f"{ROOT}/blocks/latest")
+    assert (shown.status, shown.body["size"]) == (200, None)
+    assert asked.node.requests["findIntersection"] == len(readings)
+
+
 async def test_blocks_of_a_fork_that_the_node_has_left_have_no_header(asked: Asked) -> None:
     control.fork(asked.node, 3)
     shown = (await asked.get(f"{ROOT}/blocks/latest/previous?count=4")).body
