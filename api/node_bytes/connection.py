@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 
 from api.sources.nodes import NodeAway, NodeRefused
+from shared.keepalive import keep_alive
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The longest answer. A block of 90 kB takes 0.2 to 0.4 MB as JSON, and 3 MB if it is made of the longest parts."""
@@ -104,4 +105,5 @@ class Connection:
             except aiohttp.ClientResponseError as cause:
                 # NOTE: aiohttp's message contains the address with its parameters, which may be secret.
                 raise NodeAway(f"no WebSocket but HTTP status {cause.status}") from None
+            keep_alive(self._ws.get_extra_info("socket"))
         return self._ws

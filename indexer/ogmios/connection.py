@@ -4,7 +4,6 @@ It speaks Ogmios' JSON-RPC over aiohttp's WebSocket instead of through the `ogmi
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import aiohttp
 import msgspec
 
 from indexer.ogmios import frames
+from shared.keepalive import keep_alive
 from shared.ledger import Point
 
 IN_FLIGHT = 100
@@ -133,17 +133,9 @@ async def connect(url: str, *, within_s: float = CONNECT_WITHIN_S, answer_within
             # NOTE: aiohttp's message contains the address with its parameters, which may be secret.
             raise ConnectionError(f"no WebSocket but HTTP status {cause.status}: {cause.message}") from None
         raise
-    _keep_alive(ws)
+    # An answer at the tip may take arbitrarily long.
+    keep_alive(ws.get_extra_info("socket"))
     return Ogmios(session, ws, answer_within_s)
-
-
-def _keep_alive(ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:
-    """Detect a dead peer by TCP keepalive, since an answer at the tip may take arbitrarily long."""
-    peer = ws.get_extra_info("socket")
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-        if hasattr(socket, option):  # macOS has other names
-            peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
 
 
 def _read(frame: bytes) -> frames.NextBlock:
