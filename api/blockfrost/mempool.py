@@ -12,7 +12,7 @@ from api.blockfrost import amounts
 from api.blockfrost.amounts import LOVELACE, Amount, unit_of
 from api.blockfrost.paging import Page
 from api.blockfrost.transactions import TransactionQuestion
-from api.chain import names, owners, transaction_cbor
+from api.chain import names, owners, tip, transaction_cbor
 from api.chain.transactions import Address
 from api.node_bytes.lanes import not_read
 from api.node_bytes.mempool import MempoolReader, Output, Redeemer, Reference, WaitingTransaction
@@ -125,8 +125,9 @@ _made = _sql.query("made", _MadeRow)
 
 async def listed(ask: ChainAsk[Page]) -> list[Waiting]:
     """List the transactions in the node's mempool."""
+    reader = await _reader(ask)
     try:
-        hashes = await _reader(ask).hashes(ask.key.credential_id)
+        hashes = await reader.hashes(ask.key.credential_id)
     except NodeAway as cause:
         raise not_read(cause) from cause
     return _page(ask.question, hashes)
@@ -177,13 +178,17 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Content:
     )
 
 
-def _reader(ask: ChainAsk[Page] | ChainAsk[OfAddress] | ChainAsk[TransactionQuestion]) -> MempoolReader:
+async def _reader(ask: ChainAsk[Page] | ChainAsk[OfAddress] | ChainAsk[TransactionQuestion]) -> MempoolReader:
+    """The reader of the node's mempool. Raises Refusal, also if the network is not served yet."""
+    async with ask.connection() as db:
+        await tip.read(db)
     return ask.services.node_readers.mempool(ask.network)
 
 
 async def _transactions(ask: ChainAsk[OfAddress] | ChainAsk[TransactionQuestion]) -> list[WaitingTransaction]:
+    reader = await _reader(ask)
     try:
-        return await _reader(ask).transactions(ask.key.credential_id)
+        return await reader.transactions(ask.key.credential_id)
     except NodeAway as cause:
         raise not_read(cause) from cause
 

@@ -390,6 +390,14 @@ async def test_the_mempool_needs_a_node_and_its_contents_the_flag(
         assert failure(await asked.get(f"{ROOT}/mempool{path}"))[:2] == (503, "node_not_available")
 
 
+async def test_the_mempool_is_not_shown_before_its_network_is_served(asked: Asked, db: asyncpg.Connection) -> None:
+    for statement in ("UPDATE chain_preview.tip SET phase = 'bulk'", "DELETE FROM chain_preview.tip"):
+        await db.execute(statement)
+        for path in ("", f"/{'0' * 64}", f"/addresses/{NOBODY}"):
+            reply = await asked.get(f"{ROOT}/mempool{path}")
+            assert failure(reply) == (503, "network_not_available", "Network not available"), statement
+
+
 async def test_a_longer_mempool_than_any_can_be_is_refused(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.node_bytes.mempool.MAX_TRANSACTIONS", -1)
     assert failure(await asked.get(f"{ROOT}/mempool"))[:2] == (503, "node_not_available")
