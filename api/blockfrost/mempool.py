@@ -75,7 +75,9 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class MadeOutput(msgspec.Struct, frozen=True):
-    """An output. A native `reference_script_hash` is null unless Ogmios runs with `--include-script-cbor`."""
+    """An output. A native `reference_script_hash` is null unless Ogmios runs with `--include-script-cbor`; one of an
+    unknown language is null.
+    """
 
     address: str
     amount: list[Amount]
@@ -272,7 +274,7 @@ def _shown(tx: WaitingTransaction, cbor: str, sources: Mapping[Reference, _Sourc
     spent = _spent(tx)
     deposit: int | None = 0
     if tx.spends == "inputs":
-        withdrawn = sum(each[_ADA]["lovelace"] for each in tx.withdrawals.values())
+        withdrawn = sum(each.ada.lovelace for each in tx.withdrawals.values())
         known = [sources[each].lovelace for each in spent if each in sources]
         deposit = sum(known) + withdrawn - total[LOVELACE] - fee if len(known) == len(spent) else None
     return Transaction(
@@ -307,10 +309,6 @@ def _size(cbor: str) -> int:
 
 
 def _shown_output(index: int, output: Output, returns_collateral: bool) -> MadeOutput:
-    script_hash = None
-    if output.script is not None and output.script.cbor is not None:
-        language_no = SCRIPT_LANGUAGES.index(output.script.language)
-        script_hash = script_hash_of(language_no, bytes.fromhex(output.script.cbor)).hex()
     data_hash = output.datum_hash
     if output.datum is not None:
         data_hash = datum_hash_of(bytes.fromhex(output.datum)).hex()
@@ -321,8 +319,15 @@ def _shown_output(index: int, output: Output, returns_collateral: bool) -> MadeO
         data_hash=data_hash,
         inline_datum=output.datum,
         collateral=returns_collateral,
-        reference_script_hash=script_hash,
+        reference_script_hash=_script_hash(output),
     )
+
+
+def _script_hash(output: Output) -> str | None:
+    script = output.script
+    if script is None or script.cbor is None or script.language not in SCRIPT_LANGUAGES:
+        return None
+    return script_hash_of(SCRIPT_LANGUAGES.index(script.language), bytes.fromhex(script.cbor)).hex()
 
 
 def _shown_redeemer(found: Redeemer) -> WaitingRedeemer:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from api.errors import Refusal
-from api.node_bytes.connection import Connection
+from api.node_bytes.connection import Connection, Unreadable
 from api.node_bytes.lanes import Lanes
 from api.sources.nodes import NodeAway, NodeRefused
 from shared.cbor import Malformed, Reader
@@ -284,7 +284,7 @@ def _bytes(digits: str) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError as cause:
-        raise NodeAway(f"bytes that can't be read: {cause}") from cause
+        raise Unreadable(f"bytes that can't be read: {cause}") from cause
 
 
 def _is(tip: Any, block: Point | None) -> bool:

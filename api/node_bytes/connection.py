@@ -18,6 +18,10 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 Result = TypeVar("Result")
 
 
+class Unreadable(NodeAway):
+    """An answer that is not what Ogmios' schema promises."""
+
+
 class Fault(msgspec.Struct, frozen=True):
     """Ogmios' error answer."""
 
@@ -71,7 +75,7 @@ class Connection:
         try:
             answer: _Answer[Result] = msgspec.json.decode(message.data, type=_Answer[kind])  # type: ignore[valid-type]
         except msgspec.DecodeError as cause:
-            raise NodeAway(f"an answer that can't be read: {cause}") from cause
+            raise Unreadable(f"an answer that can't be read: {cause}") from cause
         if answer.id != self._awaited.popleft():
             raise NodeAway("an answer to another request")
         if answer.error is not None:

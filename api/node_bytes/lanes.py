@@ -10,7 +10,7 @@ import structlog
 from api import errors
 from api.errors import Refusal
 from api.http.turns import Turns
-from api.node_bytes.connection import Connection
+from api.node_bytes.connection import Connection, Unreadable
 from api.sources.nodes import NodeAway, NodeRefused
 
 log = structlog.get_logger()
@@ -27,6 +27,8 @@ class ReadingRefused(NodeAway):
 
 def not_read(cause: NodeAway) -> Refusal:
     """The refusal of a request whose reading failed. Addresses of nodes, which other causes contain, stay inside."""
+    if isinstance(cause, Unreadable):
+        return errors.node_not_read("its answer can't be read")
     return errors.node_not_read(str(cause) if isinstance(cause, ReadingRefused) else "it does not answer")
 
 

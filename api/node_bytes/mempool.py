@@ -1,7 +1,7 @@
 """The mempool of a node: the transactions that wait for a block, in the order in which it got them."""
 
 from collections.abc import Hashable
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ MAX_TRANSACTIONS = 10_000
 _IN_FLIGHT = 50
 
 Kind = TypeVar("Kind")
+_Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}\Z")]
+_Hex = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-fA-F]{2})*\Z")]
+_Index = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -62,14 +65,22 @@ class _Struct(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Id(_Struct, frozen=True):
-    id: str
+    id: _Hash
+
+
+class _Lovelace(_Struct, frozen=True):
+    lovelace: int
+
+
+class _Ada(_Struct, frozen=True):
+    ada: _Lovelace
 
 
 class SpentReference(_Struct, frozen=True):
     """An input."""
 
     transaction: _Id
-    index: int
+    index: _Index
 
     @property
     def reference(self) -> Reference:
@@ -80,7 +91,7 @@ class Script(_Struct, frozen=True):
     """A script. A native one has its bytes only with `--include-script-cbor`."""
 
     language: str
-    cbor: str | None = None
+    cbor: _Hex | None = None
 
 
 class Output(_Struct, frozen=True):
@@ -88,9 +99,13 @@ class Output(_Struct, frozen=True):
 
     address: str
     value: dict[str, dict[str, int]]
-    datum_hash: str | None = None
-    datum: str | None = None
+    datum_hash: _Hash | None = None
+    datum: _Hex | None = None
     script: Script | None = None
+
+    def __post_init__(self) -> None:
+        if "lovelace" not in self.value.get("ada", {}):
+            raise ValueError("a value without ada")
 
 
 class _Certificate(_Struct, frozen=True):
@@ -123,7 +138,7 @@ class _Interval(_Struct, frozen=True):
 class WaitingTransaction(_Struct, frozen=True):
     """A transaction of the mempool. `cbor` is None without `--include-transaction-cbor`."""
 
-    id: str
+    id: _Hash
     inputs: list[SpentReference]
     spends: str = "inputs"
     outputs: list[Output] = []
@@ -131,7 +146,7 @@ class WaitingTransaction(_Struct, frozen=True):
     references: list[SpentReference] = []
     collateral_return: Output | None = None
     fee: dict[str, dict[str, int]] = {}
-    withdrawals: dict[str, dict[str, dict[str, int]]] = {}
+    withdrawals: dict[str, _Ada] = {}
     certificates: list[_Certificate] = []
     mint: dict[str, dict[str, int]] = {}
     redeemers: list[Redeemer] = []

@@ -398,6 +398,51 @@ async def test_the_mempool_is_not_shown_before_its_network_is_served(asked: Aske
             assert failure(reply) == (503, "network_not_available", "Network not available"), statement
 
 
+async def test_an_answer_about_the_mempool_that_makes_no_sense_is_refused(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wallet = Wallet.of_faucet()
+    assert isinstance(asked.node.chain, Generated)
+    source = next(iter(asked.node.chain.ledger.wallets[str(wallet.address)]))
+    made = wallet.payment(source, faucet.OUTPUT_LOVELACE, 5 * ADA)
+    await asked.sandbox.api.call("POST", "/v1/tx/submit", asked.key, json={"cbor": made.to_cbor_hex()})
+    whole = asked.node.mempool.waiting[str(made.id)].content
+    told: dict[str, Any] = {}
+
+    def tell(monitor: Monitor, _full: bool) -> Any:
+        monitor._position += 1
+        return told if monitor._position == 1 else None
+
+    monkeypatch.setattr(Monitor, "_next", tell)
+    (output, *others), (spent, *_) = whole["outputs"], whole["inputs"]
+
+    def paying(**fields: Any) -> dict[str, Any]:
+        return {"outputs": [{**output, **fields}, *others]}
+
+    told = {**whole, **paying(script={"language": "plutus:v9", "cbor": "01"})}
+    path = f"{ROOT}/mempool/{whole['id']}"
+    shown = await asked.get(path)
+    assert shown.status == 200, shown.body
+    assert shown.body["outputs"][0]["reference_script_hash"] is None
+    answers: tuple[dict[str, Any], ...] = (
+        {"id": "x" * 64},
+        {"inputs": [{**spent, "transaction": {"id": "x" * 64}}]},
+        {"inputs": [{**spent, "index": -1}]},
+        {"withdrawals": {"stake_test1": {}}},
+        paying(value={}),
+        paying(value={"ada": {}}),
+        paying(datum="x"),
+        paying(datum="abc"),
+        paying(datumHash="00"),
+        paying(script={"language": "plutus:v3", "cbor": "x"}),
+    )
+    unreadable = (503, "node_not_available", "Node not available: its answer can't be read")
+    for wrong in answers:
+        told = {**whole, **wrong}
+        for each in (path, f"{ROOT}/mempool/addresses/{NOBODY}"):
+            assert failure(await asked.get(each)) == unreadable, wrong
+
+
 async def test_a_longer_mempool_than_any_can_be_is_refused(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.node_bytes.mempool.MAX_TRANSACTIONS", -1)
     assert failure(await asked.get(f"{ROOT}/mempool"))[:2] == (503, "node_not_available")
