@@ -10,9 +10,7 @@ import pytest
 
 from api.keys.restrictions import SCOPES
 from api.node_bytes import blocks as node_blocks
-from api.node_bytes.blocks import BlockReader, NoCbor
 from devnet import addresses, control, faucet
-from devnet.blocks import Block
 from devnet.dialect import Dialect
 from devnet.generator import Generated
 from devnet.monitor import Monitor
@@ -20,7 +18,6 @@ from devnet.refusal import Refusal as DevnetRefusal
 from devnet.server import NodeServer
 from devnet.session import Session
 from shared.encoding import bech32_decode
-from shared.ledger import Point
 from tests import blockfrost_schemas
 from tests.api import sandboxes
 from tests.api.client import Reply, serving
@@ -28,7 +25,6 @@ from tests.api.conftest import IssueKey
 from tests.api.payments import NOBODY
 from tests.api.sandboxes import Sandbox
 from tests.api.submitting import grant
-from tests.chain.recordings import FILES, File
 from tests.patience import PATIENCE_S
 from tests.wallet import ADA, Wallet
 
@@ -526,43 +522,3 @@ async def test_one_key_reads_one_block_at_a_time_and_another_goes_on(asked: Aske
     readings = [read(asked.key, block) for block in blocks[:8]]
     await asyncio.gather(*readings, read(other, blocks[8]))
     assert order.index(other) <= 2
-
-
-# Real blocks ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "file",
-    [each for each in FILES.values() if each.name != "mainnet-conway-defaults.jsonl.xz"],
-    ids=lambda each: each.name,
-)
-async def test_the_bytes_of_real_transactions_have_their_ids(file: File) -> None:
-    """The first block of a network, too, before which there is an epoch boundary block in mainnet."""
-    chain = file.played()
-    async with NodeServer(chain) as node:
-        reader = BlockReader(file.network, node.url)
-        blocks = [block for block in node.blocks if block.decoded()["type"] != "ebb"]
-        wanted = [at for at, block in enumerate(blocks) if at and block.decoded()["transactions"]][:20]
-        assert wanted
-        if file.genesis is not None:
-            wanted.append(0)
-        for at in wanted:
-            block, before = point_of(blocks[at]), point_of(blocks[at - 1]) if at else None
-            found = await reader.transactions("key", block, before)
-            transactions = blocks[at].decoded()["transactions"]
-            assert [each.hex() for each in found.hashes] == [tx["id"] for tx in transactions]
-            assert [found.cbor(each).hex() for each in found.hashes] == [tx["cbor"] for tx in transactions]
-        await reader.close()
-
-
-async def test_defaults_of_ogmios_have_no_cbor() -> None:
-    async with NodeServer(FILES["conway-defaults"].played()) as node:
-        reader = BlockReader("mainnet", node.url)
-        before, block = node.blocks[:2]
-        with pytest.raises(NoCbor):
-            await reader.transactions("key", point_of(block), point_of(before))
-        await reader.close()
-
-
-def point_of(block: Block) -> Point:
-    return Point(block.slot, bytes.fromhex(block.id))

@@ -64,7 +64,8 @@ FROM mint
 -- What addresses or accounts hold of assets or policies. The number of an account that is an address is negative.
 -- `_HELD_FROM` of expected.py tells what is added to the number of an asset or a policy.
 SELECT {held_no} AS first, {owner_no} AS second,
-       pg_temp.key_of({held_no} + 1073741824) * pg_temp.key_of({owner_no}) % 2860486313 AS place, quantity, NULL::bigint AS added_by
+       pg_temp.key_of({held_no} + 1073741824) * pg_temp.key_of({owner_no}) % 2860486313 AS place, quantity,
+       NULL::bigint AS added_by
 FROM {holder}
 
 -- name: stake
