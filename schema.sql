@@ -457,6 +457,7 @@ COMMENT ON COLUMN block.pool_no IS
     'The pool of the issuer''s verification key (also of genesis delegates); null in Byron.';
 CREATE INDEX block_block_no ON block (block_no);
 CREATE INDEX block_hash ON block USING hash (hash);
+CREATE INDEX block_pool ON block (pool_no, slot_no) WHERE pool_no IS NOT NULL;
 
 CREATE TABLE epoch_boundary_block (
     slot_no  bigint PRIMARY KEY,

@@ -370,14 +370,28 @@ async def test_the_migration_to_version_10_keeps_usage(database_url: str, versio
     await connection.close()
 
 
-async def test_the_migration_to_version_11_keeps_rewards(database_url: str) -> None:
+async def test_the_migration_to_version_12_empties_chains_and_keeps_partner_data(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
-    await _replace_schema(connection, _FROZEN[9].read_text(), 9)
-    await connection.execute(
-        "INSERT INTO chain_preview.reward (stake_no, slot_no, lovelace) VALUES (1, 7, 5), (2, 8, 9)"
-    )
+    await _replace_schema(connection, _FROZEN[11].read_text(), 11)
+    await connection.execute("SET search_path = chain_preview")
+    for statement in (
+        "INSERT INTO tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
+        " VALUES (7, 1, '', 0, 1, 'live')",
+        "INSERT INTO block VALUES (7, 1, 1, NULL, '')",
+        "INSERT INTO address_tx VALUES (1, 0, '\\x0000000000070000')",
+        "INSERT INTO genesis_output VALUES (-65536, 5, '\\x00', '\\x01')",
+        "INSERT INTO reward VALUES (1, 5)",
+        "INSERT INTO rollback_depth VALUES (1, 3, 3, now(), 1)",
+        "INSERT INTO partner.admin_key (entity_name, key_prefix, key_hash, permissions)"
+        " VALUES ('tests', 'iiak_admin_', '', '{manage_users}')",
+        "INSERT INTO partner.verification VALUES (1, now(), now(), 7, 1, NULL, '{}')",
+    ):
+        await connection.execute(statement)
     await schema.migrate(connection)
-    assert [tuple(row) for row in await connection.fetch("TABLE chain_preview.reward")] == [(1, 5), (2, 9)]
+    tables = ("tip", "block", "address_tx", "genesis_output", "reward", "partner.verification")
+    kept = ("rollback_depth", "partner.admin_key")
+    rows = {table: await connection.fetchval(f"SELECT count(*) FROM {table}") for table in (*tables, *kept)}  # noqa: S608
+    assert rows == dict.fromkeys(tables, 0) | dict.fromkeys(kept, 1)
     await connection.close()
 
 

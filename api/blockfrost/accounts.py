@@ -1,4 +1,4 @@
-"""`/accounts`: a stake account, its addresses, assets and outputs, its delegations and withdrawals."""
+"""`/accounts`: a stake account, its addresses, assets and outputs, its transactions, certificates and withdrawals."""
 
 import struct
 from typing import TypeVar
@@ -6,11 +6,14 @@ from typing import TypeVar
 import msgspec
 
 from api.ask import ChainAsk
-from api.blockfrost import amounts, outputs, refusals
+from api.blockfrost import account_history, amounts, outputs, refusals, registrations
 from api.blockfrost import owners as shown
+from api.blockfrost.account_history import AccountTransaction
 from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
 from api.blockfrost.paging import Page
+from api.blockfrost.ranges import RangePage
+from api.blockfrost.registrations import Registration
 from api.chain import accounts, owners
 from api.chain.accounts import (
     AccountAddress,
@@ -35,6 +38,12 @@ _OF_A_KEY, _OF_A_SCRIPT = b"\x22", b"\x23"  # the first byte of a representative
 
 class AccountPage(Page, frozen=True, kw_only=True):
     """A page of a list of an account."""
+
+    stake_address: StakeAddress
+
+
+class AccountRange(RangePage, frozen=True, kw_only=True):
+    """A page of the transactions of an account."""
 
     stake_address: StakeAddress
 
@@ -156,6 +165,22 @@ async def unspent(ask: ChainAsk[AccountPage]) -> list[Unspent]:
     async with ask.snapshot() as db:
         await _known(db, raw, ask.network)
         return await shown.unspent(ask, "account", raw, db, ask.question)
+
+
+async def transactions(ask: ChainAsk[AccountRange]) -> list[AccountTransaction]:
+    """List the transactions of an account with the addresses in them."""
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.snapshot() as db:
+        await _known(db, raw, ask.network)
+        return await account_history.page(db, raw, ask.question, ask.network)
+
+
+async def registered(ask: ChainAsk[AccountPage]) -> list[Registration]:
+    """List the registrations and deregistrations of an account."""
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.snapshot() as db:
+        await _known(db, raw, ask.network)
+        return await registrations.page(db, raw, ask.question, ask.network)
 
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:

@@ -29,7 +29,7 @@ _SUMS = "totals received and sent are not kept"
 _ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
 _LABELS = "metadata is not indexed by label"
-_EPOCH = "epochs have no list of their stakes or of a pool's blocks"
+_EPOCH = "epochs have no list of their stakes"
 _METRICS = "see GET /v1/key for a key's own use"
 _IPFS = "this service has no storage for files"
 _NUTLINK = "oracles of Nutlink are not indexed"
@@ -38,7 +38,6 @@ _BY_ID, _BY_TX = "/governance/proposals/{gov_action_id}", "/governance/proposals
 _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 
 REASONS = {
-    "/epochs/{number}/blocks/{pool_id}": _EPOCH,
     "/epochs/{number}/stakes": _EPOCH,
     "/epochs/{number}/stakes/{pool_id}": _EPOCH,
     "/txs/{hash}/mirs": _MIRS,
@@ -46,14 +45,11 @@ REASONS = {
     "/addresses/{address}/total": _SUMS,
     "/accounts/{stake_address}/rewards": _REWARDS,
     "/accounts/{stake_address}/history": _REWARDS,
-    "/accounts/{stake_address}/registrations": "registrations are not listed separately: see /txs/{hash}/stakes",
     "/accounts/{stake_address}/mirs": _MIRS,
     "/accounts/{stake_address}/addresses/total": _SUMS,
-    "/accounts/{stake_address}/transactions": "the list of an account does not name addresses: see GET /v1/accounts",
     "/assets": _ALL,
     "/assets/{asset}/utxos": "outputs are listed by address: see /addresses/{address}/utxos/{asset}",
     "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
-    "/pools/{pool_id}/blocks": "pools have no list of their blocks",
     "/pools/{pool_id}/votes": _GOVERNANCE,
     "/scripts": _ALL,
     "/scripts/{script_hash}/redeemers": _WITNESSES,

@@ -19,6 +19,7 @@ from api.blockfrost import (
     mempool,
     network,
     not_answered,
+    pool_blocks,
     pools,
     redeemers,
     refusals,
@@ -78,6 +79,7 @@ FACADE: tuple[Route, ...] = (
     _get("/epochs/{epoch}/next", epochs.following, "network", _EPOCH),
     _get("/epochs/{epoch}/previous", epochs.preceding, "network", _EPOCH),
     _ordered("/epochs/{epoch}/blocks", epochs.blocks, "network", _EPOCH),
+    _ordered("/epochs/{epoch}/blocks/{pool}", pool_blocks.in_epoch, "network", _EPOCH, _POOL),
     _get("/epochs/{epoch}/parameters", epochs.parameters, "network", _EPOCH, errors.parameters_not_known),
     # Transactions ----------------------------------------------------------------------------------------------------
     _get("/txs/{hash}", transactions.info, "transactions", _TX),
@@ -107,6 +109,8 @@ FACADE: tuple[Route, ...] = (
     _ordered("/accounts/{stake_address}/addresses", accounts.addresses, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/addresses/assets", accounts.assets, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/utxos", accounts.unspent, "accounts", *_ACCOUNT, _TOO_LONG),
+    _ordered("/accounts/{stake_address}/transactions", accounts.transactions, "transactions", *_ACCOUNT),
+    _ordered("/accounts/{stake_address}/registrations", accounts.registered, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/delegations", accounts.delegations, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/withdrawals", accounts.withdrawals, "accounts", *_ACCOUNT),
     _get("/utils/addresses/xpub/{xpub}/{role}/{index}", derivation.derived, "accounts", refusals.invalid_xpub),
@@ -126,6 +130,7 @@ FACADE: tuple[Route, ...] = (
     _get("/pools/{poolId}/metadata", pools.metadata, "pools", _POOL),
     _get("/pools/{poolId}/relays", pools.relays, "pools", _POOL),
     _ordered("/pools/{pool}/delegators", pools.delegators, "pools", _POOL, by="stake"),
+    _ordered("/pools/{pool}/blocks", pool_blocks.listed, "pools", _POOL),
     _ordered("/pools/{pool}/updates", pools.updates, "pools", _POOL),
     # The mempool -----------------------------------------------------------------------------------------------------
     _ordered("/mempool", mempool.listed, "transactions", *_OF_MEMPOOL, by="arrival at the node"),

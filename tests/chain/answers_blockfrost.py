@@ -550,14 +550,17 @@ class Facade:
 
     def check_range(self, path: str, places: list[Json], random: Random, **parts: str) -> None:
         """Check the transactions between two of them, and those of the blocks between."""
-        first, last = sorted(random.randrange(len(places)) for _ in range(2))
-        low, high = places[first], places[last]
+
+        def at(place: Json) -> tuple[int, int]:
+            return place["block_height"], place["tx_index"]
+
+        low, high = sorted(random.choices(places, k=2), key=at)
         limits = {
-            f"{low['block_height']}:{low['tx_index']}": places[first:],
+            f"{low['block_height']}:{low['tx_index']}": [each for each in places if at(each) >= at(low)],
             str(low["block_height"]): [each for each in places if each["block_height"] >= low["block_height"]],
         }
         until = {
-            f"{high['block_height']}:{high['tx_index']}": places[: last + 1],
+            f"{high['block_height']}:{high['tx_index']}": [each for each in places if at(each) <= at(high)],
             str(high["block_height"]): [each for each in places if each["block_height"] <= high["block_height"]],
         }
         for start, rest in limits.items():
@@ -612,12 +615,39 @@ class Facade:
             for tx in [self.ledger.transactions[each["transaction"]["tx_hash"]]]
         ]
         self.listed(f"{path}/delegations", delegations, stake_address=account)
+        self.check_account_history(account)
         withdrawals = [
             {"amount": str(tx.withdrawals[account])} | self.position(tx)
             for tx in self.ledger.transactions.values()
             if account in tx.withdrawals
         ]
         self.listed(f"{path}/withdrawals", withdrawals, stake_address=account)
+
+    def check_account_history(self, account: str) -> None:
+        """Check the transactions of an account with its addresses in each, and its registrations."""
+        path = "/accounts/{stake_address}"
+        entries = [
+            {"address": address} | self.place(tx)
+            for tx in self.owners.transactions.get(account, [])
+            for address in self.owners.addresses[account]
+            if any(tx is other for other in self.ledger.of_address.get(address, []))
+        ]
+        self.listed(f"{path}/transactions", entries, stake_address=account)
+        if entries:
+            self.check_range(f"{path}/transactions", entries, Random(account), stake_address=account)
+        registrations = [
+            {"action": "registered" if is_registration else "deregistered", "deposit": None}
+            | self.position(tx)
+            | ({"deposit": self.stake_deposit(each)} if is_registration else {})
+            for tx in self.ledger.transactions.values()
+            for each in tx.certificates
+            if each["type"] in REGISTRATIONS and self.chain.pools.account(each) == account
+            for is_registration in [each["type"] == REGISTRATIONS[0]]
+        ]
+        self.listed(f"{path}/registrations", registrations, stake_address=account)
+
+    def stake_deposit(self, certificate: Json) -> str:
+        return str(certificate["deposit"]["ada"]["lovelace"]) if "deposit" in certificate else "2000000"
 
     def held_in_order(self, account: str, order: str) -> list[str]:
         """The units that an account holds, by the first or the last output with each, then by unit."""
@@ -662,6 +692,7 @@ class Facade:
         yield "other epoch", bool(delegations) and since not in (None, delegations[-1]["active_epoch_no"])
         yield "representative", pools.votes.representatives.get(account, {}).get("type")
         yield "withdrawals", account in self.withdrawn, used
+        yield "addresses", min(len(self.owners.addresses.get(account, [])), 3)
 
     def traits_of_asset(self, asset: AssetKey) -> Iterator[object]:
         minted = self.chain.assets.minted.get(asset, [])
@@ -756,6 +787,18 @@ class Facade:
         for status in ("retiring", "retired"):
             self.listed(f"/pools/{status}", self.ends(status))
 
+    def check_blocks_of(self, pool: str) -> None:
+        """Check the blocks of a pool, also by epoch."""
+        made = {
+            epoch: [blocks.blocks[place]["id"] for place in places if blocks.info(place)["pool_id"] == pool]
+            for blocks in [self.chain.blocks]
+            for epoch, places in blocks.of_epoch.items()
+        }
+        self.listed("/pools/{pool}/blocks", [each for of_epoch in made.values() for each in of_epoch], pool=pool)
+        busiest = max(made, key=lambda epoch: len(made[epoch]))
+        for epoch in {busiest, max(made)}:
+            self.listed("/epochs/{epoch}/blocks/{pool}", made[epoch], epoch=str(epoch), pool=pool)
+
     def check_updates(self, pool: str) -> None:
         self.listed("/pools/{pool}/updates", list(self.updates(pool)), pool=pool)
 
@@ -823,6 +866,7 @@ class Facade:
         ]
         self.in_some_order("/pools/{pool}/delegators", delegators, "live_stake", pool=pool)
         self.check_updates(pool)
+        self.check_blocks_of(pool)
 
     def pledged(self, pool: str) -> Callable[[str], int]:
         """The lovelace at the addresses of an owner whose last delegation was to the pool."""

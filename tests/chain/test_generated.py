@@ -176,6 +176,7 @@ def test_answers_about_pools_are_correct_at_every_step_of_their_lives(ledgerline
             for pool in model.pools.parameters:
                 check_pool(caller, model, pool)
                 facade.check_updates(pool)
+                facade.check_blocks_of(pool)
                 statuses.add(model.pools.status(pool))
             check_blocks(caller, model, [])
             check_epochs(caller, model)
