@@ -1,7 +1,8 @@
 """`/accounts`: a stake account, its addresses, assets and outputs, its transactions, certificates and withdrawals."""
 
 import struct
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,10 +28,10 @@ from api.chain.certificates import Representative
 from api.chain.pools import show_pool_id
 from shared import sql
 from shared.encoding import bech32_encode
-from shared.network import Network
 from shared.sql import Connection
 
 ListT = TypeVar("ListT", bound=AccountList)
+ListedT = TypeVar("ListedT")
 
 _GENESIS_TX = b"Shelley Genesis Staking Tx Hash ".hex()  # configGenesisStakingHash of cardano-db-sync
 _OF_A_KEY, _OF_A_SCRIPT = b"\x22", b"\x23"  # the first byte of a representative's id (CIP-129)
@@ -97,7 +98,7 @@ class Withdrawal(msgspec.Struct, frozen=True):
 
 
 class _Certified(msgspec.Struct, frozen=True):
-    certified: bool
+    known: bool
     registration_epoch_no: int | None
     pool_id: bytes | None
     partial: bool
@@ -124,8 +125,10 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
     """Get a stake account."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        account = await _known(db, raw, ask.network)
+        account, _ = await accounts.read_with_tip(db, raw, ask.network)
         certificates = await _certified.only(db, raw)
+        if not certificates.known:
+            raise refusals.never_used()
         withdrawn = await _withdrawals_sum(db, raw) if account.withdrawal_count else 0
     return Account(
         stake_address=account.stake_address,
@@ -145,26 +148,30 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
 
 async def addresses(ask: ChainAsk[AccountPage]) -> list[AccountAddress]:
     """List the addresses of an account."""
-    async with ask.snapshot() as db:
-        await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
+
+    async def read(db: Connection) -> list[AccountAddress]:
         return (await accounts.list_account_addresses(ask.about(_list(AccountAddresses, ask.question), db))).data
+
+    return await _of_one_statement(ask, read)
 
 
 async def assets(ask: ChainAsk[AccountPage]) -> list[Amount]:
     """List the assets that the addresses of an account hold."""
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
-    async with ask.snapshot() as db:
-        await _known(db, raw, ask.network)
+
+    async def read(db: Connection) -> list[Amount]:
         rows = await _assets[asked.order].all(db, raw, asked.count, asked.offset)
-    return [Amount(amounts.unit_of(row.policy_id.hex(), row.name.hex()), row.quantity) for row in rows]
+        return [Amount(amounts.unit_of(row.policy_id.hex(), row.name.hex()), row.quantity) for row in rows]
+
+    return await _of_one_statement(ask, read)
 
 
 async def unspent(ask: ChainAsk[AccountPage]) -> list[Unspent]:
     """List the unspent outputs of an account."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        await _known(db, raw, ask.network)
-        return await shown.unspent(ask, "account", raw, db, ask.question)
+        listed = await shown.unspent(ask, "account", raw, db, ask.question)
+        return listed or await _none(db, raw)
 
 
 async def transactions(ask: ChainAsk[AccountRange]) -> list[AccountTransaction]:
@@ -185,9 +192,11 @@ async def registered(ask: ChainAsk[AccountPage]) -> list[Registration]:
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
     """List the delegations of an account to pools, including past ones."""
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
         listed = (await accounts.list_account_delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
+        if not listed:
+            return await _none(db, raw)
         by_tx = [delegation.transaction for delegation in listed if delegation.transaction is not None]
         blocks = await outputs.blocks_at(db, [transaction.slot_no for transaction in by_tx])
         paid = await outputs.paid(db, [transaction.tx_hash for transaction in by_tx])
@@ -210,9 +219,11 @@ async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
 
 async def withdrawals(ask: ChainAsk[AccountPage]) -> list[Withdrawal]:
     """List the withdrawals of rewards from an account."""
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
         listed = (await accounts.list_account_withdrawals(ask.about(_list(AccountList, ask.question), db))).data
+        if not listed:
+            return await _none(db, raw)
         blocks = await outputs.blocks_at(db, [withdrawal.slot_no for withdrawal in listed])
     return [
         Withdrawal(
@@ -253,11 +264,20 @@ def _list(question: type[ListT], page: AccountPage) -> ListT:
     return question(stake_address=page.stake_address, limit=page.count, offset=page.offset, order=page.order)
 
 
-async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Account:
-    """An account that was ever used or registered, in a snapshot. Raises Refusal for others."""
-    account, _ = await accounts.read_with_tip(db, raw, network)
-    used = account.transaction_count or account.utxo_count or account.withdrawal_count or account.rewards
-    known = used or account.registered or account.delegate_representative
-    if not (known or (await _certified.only(db, raw)).certified):
+async def _of_one_statement(
+    ask: ChainAsk[AccountPage], read: Callable[[Connection], Awaitable[list[ListedT]]]
+) -> list[ListedT]:
+    """A page that one statement reads, so that it is a snapshot. Raises Refusal 404 if the account was never used."""
+    async with ask.connection() as db:
+        listed = await read(db)
+    if listed:
+        return listed
+    async with ask.snapshot() as db:
+        return await read(db) or await _none(db, owners.parse_stake(ask.question.stake_address, ask.network))
+
+
+async def _none(db: Connection, raw: bytes) -> list[Any]:
+    """An empty page, in its snapshot. Raises Refusal 404 if the account was never used or registered."""
+    if not (await _certified.only(db, raw)).known:
         raise refusals.never_used()
-    return account
+    return []

@@ -1,11 +1,16 @@
 -- Stake accounts.
 
 -- name: certified
--- Whether a certificate ever registered an account $1, ended it, or delegated its stake, and the epoch of the last one
+-- Whether an account $1 was ever used: by a transaction, a certificate or a reward. The epoch of the last certificate
 -- that registered or ended it; null if there is none, or if it is part of the genesis. Reads certificates from the last
 -- one back. The pool is that of the last delegation since, even if the pool has been retired. `partial`: the index
 -- begins after the genesis.
-SELECT EXISTS (SELECT FROM stake_event WHERE stake_no = asked.stake_no) AS certified, (
+SELECT EXISTS (SELECT FROM account_tx WHERE stake_no = asked.stake_no)
+       OR EXISTS (SELECT FROM utxo WHERE stake_no = asked.stake_no)
+       OR EXISTS (SELECT FROM stake_event WHERE stake_no = asked.stake_no)
+       OR EXISTS (SELECT FROM vote_delegation WHERE stake_no = asked.stake_no)
+       OR EXISTS (SELECT FROM account_withdrawal WHERE stake_no = asked.stake_no)
+       OR EXISTS (SELECT FROM reward WHERE stake_no = asked.stake_no) AS known, (
            SELECT CASE WHEN tx_id >= 0 THEN epoch_no END FROM stake_event
            WHERE stake_no = asked.stake_no AND kind <> 'delegation'
            ORDER BY tx_id DESC, place DESC LIMIT 1

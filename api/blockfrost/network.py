@@ -1,10 +1,13 @@
 """`/network` and `/genesis`."""
 
+from fractions import Fraction
+
 import msgspec
 
 from api.ask import ChainAsk, Nothing
 from api.blockfrost import refusals
 from api.chain import network
+from api.chain.pools import show_ratio
 
 
 class Supply(msgspec.Struct, frozen=True):
@@ -61,16 +64,17 @@ async def info(ask: ChainAsk[Nothing]) -> NetworkFigures:
 
 async def genesis(ask: ChainAsk[Nothing]) -> Genesis:
     """Get the parameters of the genesis."""
-    told = (await network.get_genesis(ask)).data
+    async with ask.connection() as db:
+        shelley = await network.read_shelley(db)
     return Genesis(
-        active_slots_coefficient=told.active_slots_coefficient,
-        update_quorum=told.update_quorum,
-        max_lovelace_supply=told.max_lovelace_supply,
-        network_magic=told.network_magic,
-        epoch_length=told.epoch_length,
-        system_start=int(told.start_time.timestamp()),
-        slots_per_kes_period=told.slots_per_kes_period,
-        slot_length=told.slot_length_ms // 1000,
-        max_kes_evolutions=told.max_kes_evolutions,
-        security_param=told.security_parameter,
+        active_slots_coefficient=show_ratio(Fraction(shelley.active_slots_coefficient)),
+        update_quorum=shelley.update_quorum,
+        max_lovelace_supply=str(shelley.max_lovelace_supply),
+        network_magic=shelley.network_magic,
+        epoch_length=shelley.epoch_length,
+        system_start=int(shelley.start_time.timestamp()),
+        slots_per_kes_period=shelley.slots_per_kes_period,
+        slot_length=shelley.slot_length.milliseconds // 1000,
+        max_kes_evolutions=shelley.max_kes_evolutions,
+        security_param=shelley.security_parameter,
     )

@@ -110,12 +110,18 @@ class _ConfigurationRow(msgspec.Struct, frozen=True):
     configuration: str
 
 
-class _SlotLength(msgspec.Struct, frozen=True):
+class _ShelleyRow(msgspec.Struct, frozen=True):
+    configuration: str | None
+
+
+class SlotLength(msgspec.Struct, frozen=True):
+    """The length of a slot."""
+
     milliseconds: int
 
 
-class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
-    """The parts of Shelley's genesis configuration that the answer repeats."""
+class Shelley(msgspec.Struct, frozen=True, rename="camel"):
+    """The parts of Shelley's genesis configuration that answers repeat."""
 
     start_time: datetime
     network_magic: int
@@ -124,16 +130,17 @@ class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
     epoch_length: int
     slots_per_kes_period: int
     max_kes_evolutions: int
-    slot_length: _SlotLength
+    slot_length: SlotLength
     update_quorum: int
     max_lovelace_supply: int
 
 
-_shelley = msgspec.json.Decoder(_Shelley).decode
+_decode_shelley = msgspec.json.Decoder(Shelley).decode
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _StateRow)
 _active_stakes = _sql.values("active_stakes", int)
 _configurations = _sql.query("configurations", _ConfigurationRow)
+_shelley = _sql.query("shelley", _ShelleyRow)
 
 
 async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
@@ -182,7 +189,7 @@ async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
         told = {row.era: msgspec.Raw(row.configuration.encode()) for row in await _configurations.all(db)}
     if "shelley" not in told:
         raise errors.genesis_not_known()
-    shelley = _shelley(told["shelley"])
+    shelley = _decode_shelley(told["shelley"])
     return ChainAnswer(
         data=Genesis(
             network_magic=shelley.network_magic,
@@ -203,6 +210,16 @@ async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
         ),
         last_updated=last.last_updated(ask.network),
     )
+
+
+async def read_shelley(db: Connection) -> Shelley:
+    """Shelley's genesis configuration. Raises Refusal 503 if the network is not served, 404 if it is not known yet."""
+    row = await _shelley.one(db)
+    if row is None:
+        raise errors.network_not_available()
+    if row.configuration is None:
+        raise errors.genesis_not_known()
+    return _decode_shelley(row.configuration)
 
 
 def _supply(row: _StateRow) -> Supply | None:

@@ -7,6 +7,11 @@ FROM tip LEFT JOIN live_stake ON true LEFT JOIN ledger_state ON true
 -- name: configurations
 SELECT era, configuration::text FROM genesis_configuration
 
+-- name: shelley
+-- The genesis configuration of Shelley, null if it is not known; no row if the network is not served.
+SELECT (SELECT configuration::text FROM genesis_configuration WHERE era = 'shelley') AS configuration
+FROM tip WHERE phase = 'live'
+
 -- name: active_stakes
 -- The stakes that count in the epochs $1, in this order. Cost: the pools with stake in those epochs.
 SELECT (SELECT coalesce(sum(active_stake), 0) FROM pool_epoch WHERE pool_epoch.epoch_no = asked.epoch_no)::bigint
