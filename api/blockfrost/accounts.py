@@ -178,16 +178,14 @@ async def transactions(ask: ChainAsk[AccountRange]) -> list[AccountTransaction]:
     """List the transactions of an account with the addresses in them."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        await _known(db, raw, ask.network)
-        return await account_history.page(db, raw, ask.question, ask.network)
+        return await account_history.page(db, raw, ask.question, ask.network) or await _none(db, raw)
 
 
 async def registered(ask: ChainAsk[AccountPage]) -> list[Registration]:
     """List the registrations and deregistrations of an account."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        await _known(db, raw, ask.network)
-        return await registrations.page(db, raw, ask.question, ask.network)
+        return await registrations.page(db, raw, ask.question, ask.network) or await _none(db, raw)
 
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
