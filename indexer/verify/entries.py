@@ -1,9 +1,10 @@
 """Entries of tables, which two sides must have alike, and their digests by partition: how verify compares tables.
 
-A table is seen as entries: a key of two numbers, and a quantity. An address and a transaction of its history have the
-quantity 1; a holder of an asset has what it holds. The quantities of equal keys are added up. Each key has a place, a
-number that depends on both of its numbers, and the digest of a partition is the sum of places times quantities, modulo
-PRIME, over the keys whose places are in it. The chance that a single wrong entry is missed is about one in a billion.
+A table is seen as entries: a pair of numbers, and a quantity. An address and a transaction of its history have the
+quantity 1; a holder of an asset has what it holds. The quantities of equal pairs are added up. Each pair has a hash, a
+product of keys and weights of its numbers (keys.py), and the digest of a partition is the sum of hashes times
+quantities, modulo PRIME, over the pairs whose hashes are in it. The chance that a single wrong entry is missed is about
+one in a billion.
 
 Only where digests differ, the same code lists the entries of a few partitions on both sides, to name those that differ
 (docs/decisions/0068).
@@ -28,7 +29,7 @@ Digest: TypeAlias = Ints
 Digests: TypeAlias = dict[str, Digest]
 """By table."""
 Listed: TypeAlias = "Counter[tuple[int, int]]"
-"""Quantities by key."""
+"""Quantities by pair."""
 
 
 class Entries(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class Entries(msgspec.Struct, frozen=True):
 
     first: Ints
     second: Ints
-    place: Ints
+    hash: Ints
     quantity: Ints | Words
     high: Ints | None = None
 
@@ -45,11 +46,11 @@ class Entries(msgspec.Struct, frozen=True):
         quantity = reduced(self.quantity)
         if self.high is not None:
             quantity = (self.high * (2**_WORD_BITS % PRIME) + quantity) % PRIME
-        return digest_of(self.place, self.place * quantity % PRIME)
+        return digest_of(self.hash, self.hash * quantity % PRIME)
 
     def listed(self, partitions: Collection[int]) -> Listed:
         """The entries in some partitions."""
-        chosen = are_in(self.place, partitions)
+        chosen = are_in(self.hash, partitions)
         quantities = self.quantity[chosen].tolist()
         if self.high is not None:
             pairs = zip(self.high[chosen].tolist(), quantities, strict=True)
@@ -62,22 +63,22 @@ class Entries(msgspec.Struct, frozen=True):
         return found
 
 
-def of_exact(first: Ints, second: Ints, place: Ints, quantities: Sequence[int]) -> Entries:
+def of_exact(first: Ints, second: Ints, hashes: Ints, quantities: Sequence[int]) -> Entries:
     """Entries whose quantities may not fit into 64 bits."""
     low = np.fromiter((quantity & (1 << _WORD_BITS) - 1 for quantity in quantities), np.uint64)
-    return Entries(first, second, place, low, ints(quantity >> _WORD_BITS for quantity in quantities))
+    return Entries(first, second, hashes, low, ints(quantity >> _WORD_BITS for quantity in quantities))
 
 
-def digest_of(place: Ints, terms: Ints) -> Digest:
-    """The digest of terms, each from 0 to before 2^32, at some places."""
+def digest_of(hashes: Ints, terms: Ints) -> Digest:
+    """The digest of terms, each from 0 to before 2^32, in the partitions of some hashes."""
     sums = nothing()
-    np.add.at(sums, place & PARTITIONS - 1, terms)
+    np.add.at(sums, hashes & PARTITIONS - 1, terms)
     return sums % PRIME
 
 
-def are_in(place: Ints, partitions: Collection[int]) -> Ints:
-    """Which of some places are in these partitions, as indexes."""
-    return np.flatnonzero(np.isin(place & PARTITIONS - 1, list(partitions)))
+def are_in(hashes: Ints, partitions: Collection[int]) -> Ints:
+    """Which of some hashes are in these partitions, as indexes."""
+    return np.flatnonzero(np.isin(hashes & PARTITIONS - 1, list(partitions)))
 
 
 def nothing() -> Digest:

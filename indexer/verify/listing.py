@@ -96,4 +96,4 @@ async def _read_history(
 
 
 def _as_shown(listed: Listed) -> Quantities:
-    return {key: str(quantity) for key, quantity in listed.items()}
+    return {pair: str(quantity) for pair, quantity in listed.items()}

@@ -171,7 +171,7 @@ TABLES: dict[str, Callable[[int, int], int]] = {
     "reference_output": lambda asset_no, output: key_of(asset_no) * weight_of(output >> 16) * ((output & 0xFFFF) + 1),
     "utxo": lambda tx_id, index: weight_of(tx_id) * (index + 1),
 }
-"""The place of a key, by table."""
+"""The hash of a pair, by table."""
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -180,11 +180,11 @@ def test_digests_in_columns_are_those_of_one_entry_at_a_time(seed: int, numbers:
     flowing = flows.unpack(case.rows, spenders.spent_in(case.entries))
     found, right = expected.of_flows(flowing, numbers), figures(case)
     assert found.keys() == right.keys()
-    for table, place_of in TABLES.items():
+    for table, hash_of in TABLES.items():
         digest = [0] * PARTITIONS
-        for key, quantity in right[table].items():
-            place = place_of(*key) % PRIME
-            digest[place % PARTITIONS] += place * quantity
+        for pair, quantity in right[table].items():
+            hashed = hash_of(*pair) % PRIME
+            digest[hashed % PARTITIONS] += hashed * quantity
         assert found[table].digest().tolist() == [total % PRIME for total in digest], table
         assert found[table].listed(range(PARTITIONS)) == right[table], table
     assert not spending.digest(flowing).any()
@@ -203,9 +203,9 @@ def test_a_quantity_of_any_size_is_exact(quantity: int) -> None:
 
 
 def test_a_wrong_entry_differs_in_its_partition_only() -> None:
-    place = ints([1, 2, PARTITIONS + 2, 77])
-    right = Entries(place, place, place, ints([5, 6, 7, 8]))
-    wrong = Entries(place, place, place, ints([5, 6, 8, 8]))
+    hashes = ints([1, 2, PARTITIONS + 2, 77])
+    right = Entries(hashes, hashes, hashes, ints([5, 6, 7, 8]))
+    wrong = Entries(hashes, hashes, hashes, ints([5, 6, 8, 8]))
     sides = [{"a table": each.digest(), "another": right.digest()} for each in (right, wrong)]
     assert entries.wrong_partitions(*sides) == {"a table": [2]}
     assert entries.wrong_partitions(sides[0], {"a table": right.digest()}) == {"another": [1, 2, 77]}

@@ -13,7 +13,7 @@ from indexer.verify.moments import Moment, Moments
 from shared import sql
 
 Quantities = Mapping[tuple[int, int], str]
-"""Quantities by key, as the database shows them."""
+"""Quantities by pair, as the database shows them."""
 _UNLIKE_ANY = -1
 
 

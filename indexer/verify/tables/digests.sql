@@ -1,6 +1,6 @@
 -- Entries of derived tables, with the keys and weights of keys.py modulo 2860486313, and what is asked of them.
 --
--- Entries are SELECTs with the columns first and second, which are the key, place, quantity, and added_by, the
+-- Entries are SELECTs with the columns first and second, which are the pair, hash, quantity, and added_by, the
 -- transaction that the entry is of, or null. $1 and $2 are the transactions after the noted block, from tx_id $1 to
 -- before $2: their entries are left out.
 
@@ -27,8 +27,8 @@ SELECT tx_id, output_index, lovelace, address_no, NULL, NULL FROM dropped_output
 
 -- name: digest
 -- By partition, of which there are 4096.
-SELECT (place & 4095)::integer AS partition,
-       ((sum(place * quantity) % 2860486313 + 2860486313) % 2860486313)::text AS digest
+SELECT (hash & 4095)::integer AS partition,
+       ((sum(hash * quantity) % 2860486313 + 2860486313) % 2860486313)::text AS digest
 FROM ({entries}) entry
 WHERE (added_by >= $1::bigint AND added_by < $2::bigint) IS NOT TRUE
 GROUP BY 1
@@ -37,13 +37,13 @@ GROUP BY 1
 -- The entries in the partitions $3.
 SELECT first, second, sum(quantity)::text AS quantity
 FROM ({entries}) entry
-WHERE (added_by >= $1::bigint AND added_by < $2::bigint) IS NOT TRUE AND (place & 4095) = ANY ($3::bigint[])
+WHERE (added_by >= $1::bigint AND added_by < $2::bigint) IS NOT TRUE AND (hash & 4095) = ANY ($3::bigint[])
 GROUP BY first, second
 
 -- name: utxo
 -- With dropped_output, which is compared with the rows of utxo. The quantity of an output depends on what is in it.
 SELECT tx_id AS first, output_index AS second,
-       pg_temp.weight_of(tx_id) * (output_index + 1::bigint) % 2860486313 AS place,
+       pg_temp.weight_of(tx_id) * (output_index + 1::bigint) % 2860486313 AS hash,
        (pg_temp.key_of(address_no) * (lovelace % 2860486313 + 1) % 2860486313
         + coalesce(pg_temp.key_of(stake_no), 0) * 1640531527 % 2860486313
         + CASE WHEN asset_nos IS NULL THEN 0 ELSE (
@@ -56,7 +56,7 @@ FROM left_output
 
 -- name: mint
 -- Twice the quantity, plus 1 if metadata name the asset.
-SELECT asset_no AS first, tx_id AS second, pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id) % 2860486313 AS place,
+SELECT asset_no AS first, tx_id AS second, pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id) % 2860486313 AS hash,
        coalesce(large, quantity) * 2 + named::integer AS quantity, tx_id AS added_by
 FROM mint
 
@@ -64,17 +64,17 @@ FROM mint
 -- What addresses or accounts hold of assets or policies. The number of an account that is an address is negative.
 -- `_HELD_FROM` of expected.py tells what is added to the number of an asset or a policy.
 SELECT {held_no} AS first, {owner_no} AS second,
-       pg_temp.key_of({held_no} + 1073741824) * pg_temp.key_of({owner_no}) % 2860486313 AS place, quantity,
+       pg_temp.key_of({held_no} + 1073741824) * pg_temp.key_of({owner_no}) % 2860486313 AS hash, quantity,
        NULL::bigint AS added_by
 FROM {holder}
 
 -- name: stake
-SELECT stake_no AS first, 0 AS second, pg_temp.key_of(stake_no) AS place, balance::numeric AS quantity,
+SELECT stake_no AS first, 0 AS second, pg_temp.key_of(stake_no) AS hash, balance::numeric AS quantity,
        NULL::bigint AS added_by
 FROM stake WHERE balance <> 0
 
 -- name: address_count
-SELECT stake_no AS first, 0 AS second, pg_temp.key_of(stake_no) AS place, address_count::bigint AS quantity,
+SELECT stake_no AS first, 0 AS second, pg_temp.key_of(stake_no) AS hash, address_count::bigint AS quantity,
        NULL::bigint AS added_by
 FROM stake WHERE address_count <> 0
 
@@ -82,7 +82,7 @@ FROM stake WHERE address_count <> 0
 -- With the number of its output, and the transaction that spent it plus 2, or 1 for none.
 SELECT asset_no AS first, tx_id << 16 | output_index AS second,
        pg_temp.key_of(asset_no) * (pg_temp.weight_of(tx_id) * (output_index + 1::bigint) % 2860486313) % 2860486313
-           AS place,
+           AS hash,
        CASE WHEN spent_tx_id >= $1 AND spent_tx_id < $2 THEN 1 ELSE coalesce(spent_tx_id + 2, 1) END::numeric
            AS quantity,
        tx_id AS added_by

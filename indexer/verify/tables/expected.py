@@ -75,8 +75,8 @@ def _payments(flows: Flows) -> Entries:
     """The assets in outputs, by transaction."""
     assets = flows.made.assets
     row = flows.made.row[assets.place]
-    place = assets.key * weight_of(flows.tx_id)[row] % PRIME
-    return Entries(assets.asset_no, flows.tx_id[row], place, assets.quantity)
+    hashes = assets.key * weight_of(flows.tx_id)[row] % PRIME
+    return Entries(assets.asset_no, flows.tx_id[row], hashes, assets.quantity)
 
 
 def _holdings(made: Outputs, account_no: Ints, unspent: Mask, numbers: Numbers) -> dict[str, Entries]:
@@ -117,8 +117,8 @@ def _unspent(made: Outputs, account_no: Ints, tx_id: Ints, unspent: Mask) -> Ent
     tx_id, index, account_no = tx_id[unspent], made.index[unspent], account_no[unspent]
     lovelace = key_of(made.address_no[unspent]) * (made.lovelace[unspent] % PRIME + 1) % PRIME
     account = np.where(account_no >= 0, key_of(account_no), 0) * _ACCOUNT_FACTOR % PRIME
-    place = weight_of(tx_id) * (index + 1) % PRIME
-    return Entries(tx_id, index, place, (lovelace + held + account) % PRIME)
+    hashes = weight_of(tx_id) * (index + 1) % PRIME
+    return Entries(tx_id, index, hashes, (lovelace + held + account) % PRIME)
 
 
 def _tokens(flows: Flows, numbers: Numbers) -> Entries:
@@ -127,8 +127,8 @@ def _tokens(flows: Flows, numbers: Numbers) -> Entries:
     tokens = numbers.are_reference_tokens(assets.asset_no)
     output = assets.place[tokens]
     tx_id, index = flows.tx_id[made.row[output]], made.index[output]
-    place = assets.key[tokens] * (weight_of(tx_id) * (index + 1) % PRIME) % PRIME
-    return Entries(assets.asset_no[tokens], output_no(tx_id, index), place, flows.spent_by[output] + 2)
+    hashes = assets.key[tokens] * (weight_of(tx_id) * (index + 1) % PRIME) % PRIME
+    return Entries(assets.asset_no[tokens], output_no(tx_id, index), hashes, flows.spent_by[output] + 2)
 
 
 async def _withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> Entries:
@@ -137,8 +137,8 @@ async def _withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> Ent
     known = {row.raw: row.stake_no for row in await _stakes.all(db, names)} if names else {}
     account_no = ints([known.get(each.account, _UNKNOWN) for each in withdrawals])
     tx_id = ints([each.tx_id for each in withdrawals])
-    place = key_of(account_no) * weight_of(tx_id) % PRIME
-    return entries.of_exact(account_no, tx_id, place, [each.lovelace + 1 for each in withdrawals])
+    hashes = key_of(account_no) * weight_of(tx_id) % PRIME
+    return entries.of_exact(account_no, tx_id, hashes, [each.lovelace + 1 for each in withdrawals])
 
 
 def _mints(mints: Sequence[Mint], named: set[tuple[int, AssetNo]]) -> Entries:

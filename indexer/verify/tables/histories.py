@@ -188,8 +188,8 @@ def _columns(rows: Sequence[_Chunk], kind: "_Kind") -> _Chunks:
 
 def _entries(history: str, chunks: _Chunks, folder: Path) -> dict[str, Entries]:
     """The entries of chunks, by table."""
-    place = key_of(chunks.owner) * weight_of(chunks.tx_id) % PRIME
-    found = {history: Entries(chunks.owner, chunks.tx_id, place, chunks.low, chunks.high)}
+    hashes = key_of(chunks.owner) * weight_of(chunks.tx_id) % PRIME
+    found = {history: Entries(chunks.owner, chunks.tx_id, hashes, chunks.low, chunks.high)}
     if history == "address_tx":
         account_no = numbers.in_folder(folder).account_nos(chunks.number[chunks.chunk == 0])
         found["address_count"] = entries.of_accounts(account_no[account_no >= 0])

@@ -10,24 +10,24 @@ from shared import packed, sql
 from shared.ledger import AddressNo
 from shared.sql import Connection
 
-_Key = tuple[int, int]
+_Pair = tuple[int, int]
 _Name = tuple[str, bytes | None]
 """The words for an entry, and the address or reward account that follows them."""
 
 
 async def differences(
-    db: Connection, table: str, stored: Mapping[_Key, str], expected: Mapping[_Key, str]
+    db: Connection, table: str, stored: Mapping[_Pair, str], expected: Mapping[_Pair, str]
 ) -> list[Difference]:
     """The first entries of a table that are not as expected. Quantities are compared as texts: 5.00 is not 5."""
-    wrong = sorted(key for key in stored.keys() | expected.keys() if stored.get(key) != expected.get(key))
+    wrong = sorted(pair for pair in stored.keys() | expected.keys() if stored.get(pair) != expected.get(pair))
     found = list[Difference]()
-    for key in wrong[:MAX_SHOWN]:
-        indexed, recomputed = stored.get(key), expected.get(key)
+    for pair in wrong[:MAX_SHOWN]:
+        indexed, recomputed = stored.get(pair), expected.get(pair)
         if table == "utxo":
-            found.append(await _utxo(db, key, is_expected=recomputed is not None))
+            found.append(await _utxo(db, pair, is_expected=recomputed is not None))
         else:
-            shown = (None if each is None else _show(table, key, Decimal(each)) for each in (indexed, recomputed))
-            found.append(Difference(*await _name(db, table, key), *shown))
+            shown = (None if each is None else _show(table, pair, Decimal(each)) for each in (indexed, recomputed))
+            found.append(Difference(*await _name(db, table, pair), *shown))
     return found
 
 
@@ -36,8 +36,8 @@ async def out_of_order(db: Connection, history: str, number: int) -> Difference:
     return Difference(*await _name(db, history, (number, 0)), "entries out of order, or of nothing", "in order")
 
 
-async def _name(db: Connection, table: str, key: _Key) -> _Name:
-    first, second = key
+async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
+    first, second = pair
     match table:
         case "address_tx":
             return _whose(f"{table} of", "address_no", first, await _address_of.one(db, first))
@@ -62,17 +62,17 @@ async def _name(db: Connection, table: str, key: _Key) -> _Name:
     raise AssertionError(table)
 
 
-def _show(table: str, key: _Key, quantity: Decimal) -> str:
+def _show(table: str, pair: _Pair, quantity: Decimal) -> str:
     match table:
         case "address_tx" | "account_tx":
-            return f"tx_id {key[1]}" if quantity == 1 else f"tx_id {key[1]}, {quantity} times"
+            return f"tx_id {pair[1]}" if quantity == 1 else f"tx_id {pair[1]}, {quantity} times"
         case "asset_tx":
-            return f"tx_id {key[1]} with {quantity}"
+            return f"tx_id {pair[1]} with {quantity}"
         case "account_withdrawal":  # a lovelace more
-            return f"tx_id {key[1]} with {quantity - 1} lovelace"
+            return f"tx_id {pair[1]} with {quantity - 1} lovelace"
         case "mint":  # twice the quantity, and 1 if it is named
             named = quantity % 2
-            return f"tx_id {key[1]} with {(quantity - named) / 2}{', named' if named else ''}"
+            return f"tx_id {pair[1]} with {(quantity - named) / 2}{', named' if named else ''}"
         case "reference_output":  # the tx_id that spent it plus 2, or 1
             return str(max(quantity - 2, Decimal(0)))
     return str(quantity)
@@ -82,10 +82,10 @@ def _whose(what: str, owner_no: str, number: int, raw: bytes | None) -> _Name:
     return (f"{what} {owner_no} {number}" if raw is None else what), raw
 
 
-async def _utxo(db: Connection, key: _Key, *, is_expected: bool) -> Difference:
+async def _utxo(db: Connection, pair: _Pair, *, is_expected: bool) -> Difference:
     """NOTE: a block that has come since then may have spent a stored output."""
-    tx_id, index = key
-    made, stored = await _made_by.one(db, tx_id), await _stored_output.one(db, *key)
+    tx_id, index = pair
+    made, stored = await _made_by.one(db, tx_id), await _stored_output.one(db, *pair)
     output = None if made is None else _output(made, index)
     address_no = output.address_no if output else stored.address_no if stored else 0
     recomputed = None
