@@ -31,7 +31,7 @@ from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.rows import rows, value_check
-from indexer.rows.histories import Assets, HistoryCounts
+from indexer.rows.histories import AssetStates, HistoryCounts
 from indexer.rows.resolver import new_resolver
 from indexer.store import beginning, forward, histories
 from indexer.sync import batches, follow, session
@@ -176,7 +176,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
         await beginning.begin(db, MAINNET, await genesis.load(node, MAINNET))
-        resolver, assets = await new_resolver(reader, MAINNET), Assets()
+        resolver, assets = await new_resolver(reader, MAINNET), AssetStates()
         while True:
             began_cpu = time.process_time()
             blocks = take()

@@ -49,9 +49,7 @@ class HistoryCounts(msgspec.Struct, frozen=True):
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
-    """Packed entries to add to histories, in order; numbered mints; and the supplies
-    that change.
-    """
+    """Packed entries to add to histories, in order; numbered mints; and the supplies that change."""
 
     address_txs: Mapping[AddressNo, bytes] = {}
     account_txs: Mapping[StakeNo, bytes] = {}
@@ -68,7 +66,7 @@ class AssetState(msgspec.Struct):
     mints: int = 0
 
 
-class Assets:
+class AssetStates:
     """The states of assets, as cached by the only writer of a network."""
 
     def __init__(self) -> None:

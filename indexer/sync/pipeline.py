@@ -20,7 +20,7 @@ from indexer.ledger import protocol
 from indexer.ogmios import frames
 from indexer.rows import rows, tables
 from indexer.rows.caches import UNCOMMITTED_PARTS
-from indexer.rows.histories import Assets, HistoryEntries
+from indexer.rows.histories import AssetStates, HistoryEntries
 from indexer.rows.resolver import Resolver, new_resolver
 from indexer.rows.staking import ProtocolFork, epochs_begun
 from indexer.rows.tables import Inserts
@@ -81,13 +81,13 @@ class Pipeline:
         self._first_block_no: int | None = None
         self._protocol_forked = False
         self._resolver: Resolver
-        self._assets: Assets
+        self._assets: AssetStates
 
     async def load(self) -> None:
         """Load the state of the index, with empty caches. Call this first, and only while no batch waits to be
         written."""
         await self._stand_at_tip()
-        self._resolver, self._assets = await new_resolver(self._reader, self._session.network), Assets()
+        self._resolver, self._assets = await new_resolver(self._reader, self._session.network), AssetStates()
 
     async def _stand_at_tip(self) -> None:
         """Load the position of the index."""

@@ -10,7 +10,7 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.rows import caches, histories, resolver
 from indexer.rows.caches import Recent
-from indexer.rows.histories import Assets, AssetState
+from indexer.rows.histories import AssetState, AssetStates
 from indexer.rows.resolver import Resolver
 from indexer.store import backward
 from indexer.sync.pipeline import Arrived, Pipeline
@@ -50,7 +50,7 @@ async def test_caches_survive_rollbacks(
     assert compared[0] > 20 and compared[1] > 100, compared
 
 
-async def _compare_assets(db: asyncpg.Connection, known: Assets) -> int:
+async def _compare_assets(db: asyncpg.Connection, known: AssetStates) -> int:
     """Compare the known states of assets; returns their number."""
     held = _entries(known._states)
     stored = {row.asset_no: AssetState(row.exists, row.mints) for row in await histories._states.all(db, list(held))}

@@ -13,7 +13,7 @@ import asyncpg
 from indexer.blocks import effects, packed_block
 from indexer.ogmios import frames
 from indexer.rows import rows, staking, value_check
-from indexer.rows.histories import Assets
+from indexer.rows.histories import AssetStates
 from indexer.rows.resolver import new_resolver
 from indexer.store import backward, finish_bulk, forward, position
 from shared import address
@@ -123,7 +123,7 @@ class Written:
         if self.bulk:
             await forward.stage(self._db, built.rows, node_tip)
         else:
-            await forward.append(self._db, built.rows, await Assets().entries_of(self._db, built.rows), node_tip)
+            await forward.append(self._db, built.rows, await AssetStates().entries_of(self._db, built.rows), node_tip)
         return packed[-1].point.block_hash.hex()
 
     async def back_to(self, slot_no: int) -> None:

@@ -23,12 +23,12 @@ _HASH_BYTES = 32
 # Odd numbers, one for each 8 bytes of a hash, and one for an output's index.
 _HASH_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 _INDEX_FACTOR = 0x2545F4914F6CDD1D
-# The columns of Outputs and of Assets that are joined as they are.
+# The columns of OutputColumns and of AssetColumns that are joined as they are.
 _OF_OUTPUTS = ("row", "hash_part", "index", "address_no", "lovelace", "value")
 _OF_ASSETS = ("asset_no", "key", "value", "quantity")
 
 
-class Assets(msgspec.Struct, frozen=True):
+class AssetColumns(msgspec.Struct, frozen=True):
     """Quantities of assets in columns: the place of the output that has each, the asset, its key, and the product of
     key and quantity, modulo PRIME.
     """
@@ -40,7 +40,7 @@ class Assets(msgspec.Struct, frozen=True):
     quantity: Words
 
 
-class Outputs(msgspec.Struct, frozen=True):
+class OutputColumns(msgspec.Struct, frozen=True):
     """Outputs in columns, in order of the transactions that make or spend them.
 
     `row` is the place of that transaction. `hash_part` is that of the one which made the output, and `index` the
@@ -53,7 +53,7 @@ class Outputs(msgspec.Struct, frozen=True):
     address_no: Ints
     lovelace: Ints
     value: Ints
-    assets: Assets
+    assets: AssetColumns
 
     @property
     def reference(self) -> Ints:
@@ -82,18 +82,17 @@ class Flows(msgspec.Struct, frozen=True):
     """The flows of some transactions, whole blocks.
 
     `made` are their outputs, and `spent_by` the tx_ids that spent these, -1 if none did. `spent` are the outputs that
-    their inputs spend. `lovelace_out`, `lovelace_left` and `assets_left` have an
-    entry for each transaction: the lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over
-    its payments and fee, in lovelace and in assets (the sum of their values, modulo PRIME). `certificates` are by the
-    place of their transaction.
+    their inputs spend. `lovelace_out`, `lovelace_left` and `assets_left` have an entry for each transaction: the
+    lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over its payments and fee, in lovelace
+    and in assets (the sum of their values, modulo PRIME). `certificates` are by the place of their transaction.
 
     For inputs without a source, `unresolved` has the transaction hashes that they name, and `before` their references.
     """
 
     tx_id: Ints
-    made: Outputs
+    made: OutputColumns
     spent_by: Ints
-    spent: Outputs
+    spent: OutputColumns
     mints: list[Mint]
     withdrawals: list[Withdrawal]
     certificates: dict[int, list[packed.Certificate]]
@@ -154,7 +153,7 @@ def references_of(inputs: Sequence[packed.Input]) -> Ints:
     return references(_hash_parts([each.tx_hash for each in inputs]), ints([each.output_index for each in inputs]))
 
 
-def of_genesis(outputs: Sequence[GenesisOutput]) -> Outputs:
+def of_genesis(outputs: Sequence[GenesisOutput]) -> OutputColumns:
     """Genesis outputs."""
     address_nos = [output.address_no or AddressNo(0) for output in outputs]
     made = [packed.Output(number, output.lovelace) for number, output in zip(address_nos, outputs, strict=True)]
@@ -162,7 +161,7 @@ def of_genesis(outputs: Sequence[GenesisOutput]) -> Outputs:
     return _columns(made, np.arange(len(outputs)), hash_parts, np.zeros(len(outputs), np.int64))
 
 
-def _made(rows: Sequence[Row], first_place: int) -> Outputs:
+def _made(rows: Sequence[Row], first_place: int) -> OutputColumns:
     """The outputs of transactions, of which the first is at a place."""
     unpacked = [packed.unpack_outputs(row.outputs) for row in rows]
     counts = ints([len(outputs) for _, outputs in unpacked])
@@ -173,7 +172,7 @@ def _made(rows: Sequence[Row], first_place: int) -> Outputs:
     return _columns(outputs, row + first_place, _hash_parts([each.hash for each in rows])[row], index)
 
 
-def _spent(rows: Sequence[Row], first_place: int) -> tuple[Outputs, list[packed.Input]]:
+def _spent(rows: Sequence[Row], first_place: int) -> tuple[OutputColumns, list[packed.Input]]:
     """The outputs that transactions spend, and the inputs without a source, from before the first indexed block."""
     inputs = [packed.unpack_inputs(row.inputs) for row in rows]
     row = places(ints([len(of_row) for of_row in inputs])) + first_place
@@ -198,35 +197,35 @@ def _hash_parts(hashes: Sequence[bytes]) -> Ints:
     return parts.view(np.int64)
 
 
-def _joined(parts: Sequence[Outputs]) -> Outputs:
+def _joined(parts: Sequence[OutputColumns]) -> OutputColumns:
     """The outputs of consecutive transactions."""
     place, before = list[Ints](), 0
     for part in parts:
         place.append(part.assets.place + before)
         before += len(part.row)
     assets = [part.assets for part in parts]
-    return Outputs(
+    return OutputColumns(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _OF_OUTPUTS},
-        assets=Assets(
+        assets=AssetColumns(
             np.concatenate(place),
             **{name: np.concatenate([getattr(each, name) for each in assets]) for name in _OF_ASSETS},
         ),
     )
 
 
-def _columns(outputs: Sequence[packed.Output], row: Ints, hash_parts: Ints, index: Ints) -> Outputs:
+def _columns(outputs: Sequence[packed.Output], row: Ints, hash_parts: Ints, index: Ints) -> OutputColumns:
     quantities = [output.quantities for output in outputs]
     asset_no = ints(chain.from_iterable(quantities))
     quantity: Words = np.fromiter(chain.from_iterable(map(dict.values, quantities)), np.uint64)
     key = key_of(asset_no)
-    assets = Assets(
+    assets = AssetColumns(
         place=places(ints([len(each) for each in quantities])),
         asset_no=asset_no,
         key=key,
         value=key * reduced(quantity) % PRIME,
         quantity=quantity,
     )
-    return Outputs(
+    return OutputColumns(
         row=row,
         hash_part=hash_parts,
         index=index,

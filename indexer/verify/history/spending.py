@@ -16,7 +16,7 @@ import numpy as np
 
 from indexer.verify.entries import PARTITIONS, Digest, are_in, digest_of
 from indexer.verify.history import flows
-from indexer.verify.history.flows import Flows, Outputs
+from indexer.verify.history.flows import Flows, OutputColumns
 from indexer.verify.history.rows import GenesisOutput, Row
 from indexer.verify.history.spenders import Spenders
 from indexer.verify.keys import PRIME, Ints, ints
@@ -54,12 +54,12 @@ def digest_of_genesis(outputs: Sequence[GenesisOutput], spenders: Spenders) -> D
     return -_of_made(flows.of_genesis(outputs), spenders.of_genesis(outputs)) % PRIME
 
 
-def _of_made(made: Outputs, spent_by: Ints) -> Digest:
+def _of_made(made: OutputColumns, spent_by: Ints) -> Digest:
     spent = spent_by >= 0
     return digest_of(made.reference[spent], _terms(made, spent_by)[spent])
 
 
-def _terms(outputs: Outputs, spent_by: Ints) -> Ints:
+def _terms(outputs: OutputColumns, spent_by: Ints) -> Ints:
     """Hashes of outputs and the transactions that spend them, of 32 bits."""
     mixed = np.zeros(len(spent_by), np.uint64)
     columns = (outputs.hash_part, outputs.index, outputs.address_no, outputs.lovelace, outputs.value, spent_by)

@@ -12,7 +12,7 @@ import numpy as np
 from indexer.verify import entries
 from indexer.verify.entries import Entries
 from indexer.verify.history import flows
-from indexer.verify.history.flows import Flows, Mint, Outputs, Withdrawal
+from indexer.verify.history.flows import Flows, Mint, OutputColumns, Withdrawal
 from indexer.verify.history.numbers import Numbers
 from indexer.verify.history.rows import GenesisOutput
 from indexer.verify.history.spenders import Spenders, output_no
@@ -79,7 +79,7 @@ def _payments(flows: Flows) -> Entries:
     return Entries(assets.asset_no, flows.tx_id[row], hashes, assets.quantity)
 
 
-def _holdings(made: Outputs, account_no: Ints, unspent: Mask, numbers: Numbers) -> dict[str, Entries]:
+def _holdings(made: OutputColumns, account_no: Ints, unspent: Mask, numbers: Numbers) -> dict[str, Entries]:
     """The assets in unspent outputs, by asset or policy, and by address or account: an address without a stake
     credential is an account of its own, with the negative number.
     """
@@ -104,14 +104,14 @@ def _held(held_no: Ints, owner_no: Ints, quantity: Words) -> Entries:
     return Entries(held_no, owner_no, key_of(held_no + _HELD_FROM) * key_of(owner_no) % PRIME, quantity)
 
 
-def _balances(made: Outputs, account_no: Ints, unspent: Mask) -> Entries:
+def _balances(made: OutputColumns, account_no: Ints, unspent: Mask) -> Entries:
     """The lovelace in unspent outputs, by account."""
     known = unspent & (account_no >= 0)
     account_no = account_no[known]
     return Entries(account_no, np.zeros_like(account_no), key_of(account_no), made.lovelace[known])
 
 
-def _unspent(made: Outputs, account_no: Ints, tx_id: Ints, unspent: Mask) -> Entries:
+def _unspent(made: OutputColumns, account_no: Ints, tx_id: Ints, unspent: Mask) -> Entries:
     """Unspent outputs, with a sum of what is in them."""
     held = sums_at(made.assets.key, made.assets.place, len(made.row))[unspent]
     tx_id, index, account_no = tx_id[unspent], made.index[unspent], account_no[unspent]

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from indexer.verify.history import flows
-from indexer.verify.history.flows import Flows, Outputs
+from indexer.verify.history.flows import Flows, OutputColumns
 from indexer.verify.history.numbers import Numbers
 from indexer.verify.history.rows import GenesisOutput
 from indexer.verify.keys import Ints, ints
@@ -75,7 +75,7 @@ def _epochs(network: Network, tx_id: Ints) -> Iterator[tuple[int, int, int]]:
         place = int(np.searchsorted(tx_id, end))
 
 
-def _of_accounts(numbers: Numbers, made: Outputs, spent: Outputs) -> tuple[Ints, Ints, Ints]:
+def _of_accounts(numbers: Numbers, made: OutputColumns, spent: OutputColumns) -> tuple[Ints, Ints, Ints]:
     """The outputs of accounts: account, lovelace (below 0 if it is spent) and the place of the transaction."""
     account_no = numbers.account_nos(np.concatenate((made.address_no, spent.address_no)))
     lovelace, row = np.concatenate((made.lovelace, -spent.lovelace)), np.concatenate((made.row, spent.row))
