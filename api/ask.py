@@ -8,8 +8,7 @@ import asyncpg
 import msgspec
 
 from api.http import compression
-from api.http.bodies import Body as WrittenBody
-from api.http.bodies import Held, Writer, has_parts
+from api.http.bodies import Held, Writer, WrittenBody, has_parts
 from api.keys.caller import AdminKey, ApiKey, KeyInvalidation
 from api.keys.limits.verdicts import Verdict
 from api.parameters import Body, Question

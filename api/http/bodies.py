@@ -126,8 +126,8 @@ def has_parts(answer: Any) -> bool:
     return isinstance(data, Parts) or isinstance(getattr(data, "inputs", None), Parts)
 
 
-class Body(msgspec.Struct, frozen=True):
-    """A written body, and how it is compressed; `digest` is that of its bytes before compression."""
+class WrittenBody(msgspec.Struct, frozen=True):
+    """The body of an answer, and how it is compressed; `digest` is that of its bytes before compression."""
 
     content: bytes | SentFile
     encoding: str | None
@@ -155,7 +155,7 @@ class Writer:
         self._file: IO[bytes] | None = None
         self._is_building = False
 
-    async def write(self, answer: Any) -> Body:
+    async def write(self, answer: Any) -> WrittenBody:
         """The body of an answer. Raises Refusal, and NoTurnYet, after which a turn for a file is kept."""
         try:
             await self._write(answer)
@@ -167,7 +167,7 @@ class Writer:
                 stack.enter_context(self._file)
                 content = SentFile(self._file, stack, is_negotiated=True)
             await self._held.close()  # of a file, if it was waited for and the answer has become shorter since
-            return Body(content, self._encoding, self._digest.digest())
+            return WrittenBody(content, self._encoding, self._digest.digest())
         except NoTurnYet:
             await self._held.end(self._room.building)
             raise
