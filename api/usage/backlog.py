@@ -10,7 +10,7 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily
 
 from api.sources import clock, held_snapshots
-from api.usage.queue import SPOOL_KEPT_S, Queue, Waiting, marks
+from api.usage.queue import SPOOL_KEPT_S, Queue, Unacknowledged, marks
 from api.usage.spool import RECORD, Spool, spools_in
 
 log = structlog.get_logger()
@@ -81,10 +81,10 @@ class Backlog:
             log.warning("metrics.without_snapshots", cause=f"{type(cause).__name__}: {cause}")
             return None
 
-    async def _queued(self) -> Waiting | None:
+    async def _queued(self) -> Unacknowledged | None:
         try:
             async with asyncio.timeout(_ANSWER_WITHIN_S):
-                return await asyncio.to_thread(self._queue.waiting)
+                return await asyncio.to_thread(self._queue.unacknowledged)
         except Exception as cause:  # noqa: BLE001 - as above
             log.warning("metrics.without_queue", cause=f"{type(cause).__name__}: {cause}")
             return None

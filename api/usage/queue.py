@@ -165,8 +165,8 @@ def broker_at(url: str, *, maintains: bool = False) -> RedisBroker:
     )
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """The messages in Valkey that are not acknowledged, and their size."""
+class Unacknowledged(msgspec.Struct, frozen=True):
+    """The messages in Valkey that no aggregator has acknowledged, taken or not, and their size."""
 
     messages: int
     size_bytes: int
@@ -180,13 +180,13 @@ class Queue:
         self._ids = f"{_NAMESPACE}:{QUEUE}"  # NOTE: these two names are Dramatiq's
         self._messages = f"{self._ids}.msgs"
 
-    def waiting(self) -> Waiting:
-        """What waits for the aggregator or is in its hands."""
+    def unacknowledged(self) -> Unacknowledged:
+        """What is in Valkey now."""
         client = self._broker.client
-        return Waiting(client.hlen(self._messages), client.memory_usage(self._messages, samples=0) or 0)
+        return Unacknowledged(client.hlen(self._messages), client.memory_usage(self._messages, samples=0) or 0)
 
     def has(self, message_id: str) -> bool:
-        """Whether a message waits, which no aggregator has taken."""
+        """Whether a message waits: no aggregator has taken it."""
         return self._broker.client.lpos(self._ids, message_id) is not None
 
     def put(self, message_id: str, batch: UsageBatch) -> int:
@@ -246,7 +246,7 @@ class _Queueing:
     """Every half second, compares each spool with the usage tables and queues the next batch."""
 
     def __init__(self, spools: Spools, partner: asyncpg.Pool, queue: Queue, endpoints: Mapping[int, str]) -> None:
-        self._spools, self._partner, self._waiting, self._endpoints = spools, partner, queue, endpoints
+        self._spools, self._partner, self._queue, self._endpoints = spools, partner, queue, endpoints
         self._under_way: dict[str, _UnderWay] = {}
         self._outage = Outage("the usage tables and their queue")
 
@@ -313,10 +313,10 @@ class _Queueing:
             return
         await self._compare({mark.spool: mark for mark in known}, seen, unusable)
         behind = [spool for spool in seen if spool.synced_bytes > spool.added_bytes]
-        queued_bytes = (await _in_thread(self._waiting.waiting)).size_bytes if behind else 0
+        queued_bytes = (await _in_thread(self._queue.unacknowledged)).size_bytes if behind else 0
         for spool in behind:
             if queued_bytes < MAX_QUEUED_BYTES:
-                queued_bytes += await self._queue(spool, unusable)
+                queued_bytes += await self._queue_next(spool, unusable)
 
     async def _compare(self, known: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
         """Note how much of each spool is in the tables, which a failover may reduce, and drop the safe spools."""
@@ -343,7 +343,7 @@ class _Queueing:
         except OSError as cause:
             unusable[spool.path] = str(cause)
 
-    async def _queue(self, spool: Spool, unusable: _Unusable) -> int:
+    async def _queue_next(self, spool: Spool, unusable: _Unusable) -> int:
         """Queue the next batch of a spool, or repeat the last one if it may be lost. Returns the size of the message.
 
         A batch that still waits is never repeated. The first message of a batch may be one of a process that has died.
@@ -354,7 +354,7 @@ class _Queueing:
             if now < before.again_at:
                 return 0
             times, pause_s = before.times, min(before.pause_s * 2, _MAX_QUEUE_AGAIN_S)
-        is_waiting = await _in_thread(self._waiting.has, _message_id(spool, max(times - 1, 0)))
+        is_waiting = await _in_thread(self._queue.has, _message_id(spool, max(times - 1, 0)))
         if is_waiting:
             self._under_way[spool.name] = _UnderWay(spool.added_bytes, max(times, 1), pause_s, now + pause_s)
             return 0
@@ -365,7 +365,7 @@ class _Queueing:
             return 0
         _report_lost(spool, batch)
         self._under_way[spool.name] = _UnderWay(spool.added_bytes, times + 1, pause_s, now + pause_s)
-        return await _in_thread(self._waiting.put, _message_id(spool, times), batch)
+        return await _in_thread(self._queue.put, _message_id(spool, times), batch)
 
 
 def _report_lost(spool: Spool, batch: UsageBatch) -> None:

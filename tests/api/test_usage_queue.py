@@ -154,20 +154,20 @@ async def test_a_batch_that_waits_is_never_repeated(
 ) -> None:
     monkeypatch.setattr(queue, "_QUEUE_AGAIN_S", 0.0)
     (spools,) = spools_of(data_dir, 1)
-    waiting = queue.Queue(redis_url)
-    queueing = queue._Queueing(spools, pool, waiting, ENDPOINTS)
+    valkey_queue = queue.Queue(redis_url)
+    queueing = queue._Queueing(spools, pool, valkey_queue, ENDPOINTS)
     await queueing.look()
-    first = waiting.waiting()
+    first = valkey_queue.unacknowledged()
     assert first.messages == 1
     for _ in range(5):
         spools.count(uuid4(), HISTORY.number, 200, 0.1)
         await queueing.look()
-    assert waiting.waiting() == first
+    assert valkey_queue.unacknowledged() == first
     spools.close()
     after = Spools(data_dir / "usage")  # of the process that takes the spool over
-    successor = queue._Queueing(after, pool, waiting, ENDPOINTS)
+    successor = queue._Queueing(after, pool, valkey_queue, ENDPOINTS)
     await successor.look()
-    assert waiting.waiting() == first
+    assert valkey_queue.unacknowledged() == first
     client: Any = redis.Redis.from_url(redis_url)
     for number in range(3):  # an aggregator takes it, and dies
         (taken,) = client.lrange("ledgerline:queue:usage", 0, -1)
@@ -175,10 +175,10 @@ async def test_a_batch_that_waits_is_never_repeated(
         client.delete("ledgerline:queue:usage")
         await successor.look()
         await successor.look()
-    assert waiting.waiting().messages == 4
+    assert valkey_queue.unacknowledged().messages == 4
     client.flushdb()
     await successor.look()
-    assert waiting.waiting().messages == 1, "what was lost is repeated"
+    assert valkey_queue.unacknowledged().messages == 1, "what was lost is repeated"
     after.close()
 
 
@@ -186,11 +186,11 @@ async def test_what_waits_in_valkey_is_bounded_by_bytes(
     redis_url: str, data_dir: Path, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "MAX_QUEUED_BYTES", 50_000)
-    made, waiting = spools_of(data_dir, 12, credentials=40), queue.Queue(redis_url)
+    made, valkey_queue = spools_of(data_dir, 12, credentials=40), queue.Queue(redis_url)
     for _ in range(2):
         for spools in made:
-            await queue._Queueing(spools, pool, waiting, ENDPOINTS).look()
-        found = waiting.waiting()
+            await queue._Queueing(spools, pool, valkey_queue, ENDPOINTS).look()
+        found = valkey_queue.unacknowledged()
         assert 3 <= found.messages < len(made)
         assert found.size_bytes < 50_000 + 20_000, "the bound, and one message"
     for spools in made:

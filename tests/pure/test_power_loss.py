@@ -90,9 +90,9 @@ class UsageTable:
         self._may_fail()
         return [(name, end, at < self.now - kept_s) for name, (end, at) in self.marks.items() if name in names]
 
-    def waiting(self) -> queue.Waiting:
+    def unacknowledged(self) -> queue.Unacknowledged:
         self._may_fail()
-        return queue.Waiting(len(self.messages), 0)
+        return queue.Unacknowledged(len(self.messages), 0)
 
     def has(self, message_id: str) -> bool:
         self._may_fail()
