@@ -27,8 +27,8 @@ class Batch(msgspec.Struct, frozen=True):
 class Incoming:
     """The messages of a node that have arrived. They are read ahead of their consumer, up to a bounded queue."""
 
-    def __init__(self, queue: asyncio.Queue[NodeMessage], reader: asyncio.Task[None]) -> None:
-        self._queue, self._reader = queue, reader
+    def __init__(self, queue: asyncio.Queue[NodeMessage], filling: asyncio.Task[None]) -> None:
+        self._queue, self._filling = queue, filling
         self._first: NodeMessage | None = None  # looked at, but not taken yet
 
     async def next(self) -> Batch | RollBackward:
@@ -77,12 +77,12 @@ class Incoming:
             return self._queue.get_nowait()
         got = asyncio.create_task(self._queue.get())
         try:
-            await asyncio.wait((got, self._reader), return_when=asyncio.FIRST_COMPLETED)
-            if got.done():  # NOTE: checked before the reader, which may have ended, too: no message is dropped
+            await asyncio.wait((got, self._filling), return_when=asyncio.FIRST_COMPLETED)
+            if got.done():  # NOTE: checked before `filling`, which may have ended, too: no message is dropped
                 return got.result()
         finally:
             got.cancel()
-        self._reader.result()
+        self._filling.result()
         raise AssertionError("a node never stops sending")
 
 
@@ -98,12 +98,12 @@ async def incoming(
             async for message in messages:
                 heard(message.node_tip if isinstance(message, PackedBlock) else message.tip)
                 await queue.put(message)
-                # NOTE: neither await above suspends while input is ready, so this one lets the writer run.
+                # NOTE: neither await above suspends while input is ready, so this one lets batches be written.
                 await asyncio.sleep(0)
 
-    reader = asyncio.create_task(fill())
+    filling = asyncio.create_task(fill())
     try:
-        yield Incoming(queue, reader)
+        yield Incoming(queue, filling)
     finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
+        filling.cancel()
+        await asyncio.gather(filling, return_exceptions=True)

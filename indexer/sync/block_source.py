@@ -59,10 +59,10 @@ async def read_in_child(connect: Connect, network: Network, point: Point | None)
         with theirs:
             _start_with_signals_blocked(process)
         try:
-            reader, writer = await asyncio.open_unix_connection(sock=ours)
-            with closing(writer):
+            from_child, to_child = await asyncio.open_unix_connection(sock=ours)
+            with closing(to_child):
                 while True:
-                    delivery = await _receive(reader)
+                    delivery = await _receive(from_child)
                     for block in delivery.blocks:
                         yield block
                     if delivery.back is not None:
@@ -104,9 +104,9 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Delivery).decode
 
 
-async def _receive(reader: asyncio.StreamReader) -> _Delivery:
-    length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES))
-    return _decode(await reader.readexactly(length))
+async def _receive(from_child: asyncio.StreamReader) -> _Delivery:
+    length = int.from_bytes(await from_child.readexactly(_LENGTH_BYTES))
+    return _decode(await from_child.readexactly(length))
 
 
 # In the process that reads --------------------------------------------------------------------------------------------
@@ -124,12 +124,12 @@ def _read(parent: socket.socket, connect: Connect, network_name: str, point: Poi
 
 async def _serve(parent: socket.socket, connect: Connect, network: Network, point: Point | None) -> None:
     """Deliver until the parent has gone."""
-    reader, writer = await asyncio.open_unix_connection(sock=parent)
+    from_parent, to_parent = await asyncio.open_unix_connection(sock=parent)
     queue: asyncio.Queue[_Packed] = asyncio.Queue(maxsize=_AHEAD)
     filling = asyncio.create_task(_fill(queue, connect, network, point))
     with suppress(ConnectionError):
         # The parent sends nothing, so the read returns only when the parent has gone.
-        await lifecycle.first_of(_deliver(queue, writer), reader.read())
+        await lifecycle.first_of(_deliver(queue, to_parent), from_parent.read())
     filling.cancel()
     await asyncio.gather(filling, return_exceptions=True)
 
@@ -157,7 +157,7 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
         await queue.put((RuntimeError.__name__, traceback.format_exc()))
 
 
-async def _deliver(queue: "asyncio.Queue[_Packed]", writer: asyncio.StreamWriter) -> None:
+async def _deliver(queue: "asyncio.Queue[_Packed]", to_parent: asyncio.StreamWriter) -> None:
     """Send all queued messages as one delivery; deliveries grow while the parent is busy."""
     while True:
         blocks: list[msgspec.Raw] = []
@@ -174,6 +174,6 @@ async def _deliver(queue: "asyncio.Queue[_Packed]", writer: asyncio.StreamWriter
                 break
             message = queue.get_nowait()
         body = _encode((blocks, back, failure))
-        writer.write(len(body).to_bytes(_LENGTH_BYTES))
-        writer.write(body)
-        await writer.drain()
+        to_parent.write(len(body).to_bytes(_LENGTH_BYTES))
+        to_parent.write(body)
+        await to_parent.drain()
