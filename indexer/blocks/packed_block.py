@@ -16,8 +16,7 @@ from shared.ledger import Point
 from shared.network import Network
 from shared.packed import OutputKey
 
-NEAR_TIP_BLOCKS = 100
-"""Nearer to the node's tip than this, a batch does not wait for more blocks, and its commit waits for the disk."""
+_NEAR_TIP_BLOCKS = 100
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -146,6 +145,13 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
         observations=_observed(transactions),
         packed=_encoded(groups, block.point),
     )
+
+
+def is_near_tip(block_no: int, node_tip: frames.NodePoint) -> bool:
+    """Whether a block is within _NEAR_TIP_BLOCKS of the node's tip: a batch that ends with it does not wait for more
+    blocks, and its commit waits for the disk.
+    """
+    return node_tip.height - block_no <= _NEAR_TIP_BLOCKS
 
 
 def placed(block: PackedBlock, before: Point | None, network: Network) -> PackedBlock:

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from indexer.blocks.packed_block import NEAR_TIP_BLOCKS
+from indexer.blocks.packed_block import is_near_tip
 from indexer.ogmios import frames
 from indexer.rows import tables
 from indexer.rows.amounts import Amounts
@@ -92,7 +92,7 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
 
 async def _skip_fsync_far_from_tip(db: asyncpg.Connection, node_tip: frames.NodePoint, rows: Rows) -> None:
     """Far from the node's tip, do not wait for the disk: commits that a crash of Postgres loses are indexed again."""
-    if node_tip.height - rows.tip_block_no > NEAR_TIP_BLOCKS:
+    if not is_near_tip(rows.tip_block_no, node_tip):
         await db.execute("SET LOCAL synchronous_commit = off")
 
 

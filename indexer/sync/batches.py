@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import msgspec
 
-from indexer.blocks.packed_block import NEAR_TIP_BLOCKS, PackedBlock
+from indexer.blocks.packed_block import PackedBlock, is_near_tip
 from indexer.ogmios import frames
 from indexer.ogmios.connection import RollBackward
 from indexer.sync.block_source import NodeMessage
@@ -44,7 +44,7 @@ class Incoming:
             blocks.append(message)
             transactions += message.host_count
             full = len(blocks) >= MAX_BLOCKS or transactions >= MAX_TRANSACTIONS
-            if full or (self._queue.empty() and message.blocks_to_tip < NEAR_TIP_BLOCKS):
+            if full or (self._queue.empty() and is_near_tip(message.block_no, message.node_tip)):
                 return Batch(blocks)
             message = await self._look()
         if blocks:
