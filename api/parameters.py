@@ -270,8 +270,18 @@ class JsonObject(Kind[msgspec.Raw]):
         return msgspec.Raw(compact)
 
 
+Limit = Annotated[int, Integer(1, 500)]
+"""Of a list whose entries are short."""
 Offset = Annotated[int, Integer(0, MAX_SAFE_INTEGER)]
 Order = Annotated[Literal["asc", "desc"], Choice("asc", "desc")]
+
+
+class ListQuestion(Question, frozen=True, kw_only=True):
+    """A page of a list, which is newest or largest first unless `order` is `asc`."""
+
+    limit: Limit = 100
+    offset: Offset = 0
+    order: Order = "desc"
 
 
 class Field(msgspec.Struct, frozen=True):

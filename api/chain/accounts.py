@@ -15,7 +15,6 @@ from api.chain.owners import (
     FROM_PLACE,
     Holding,
     HoldingList,
-    OwnerList,
     OwnerSummary,
     Place,
     PlaceKind,
@@ -26,7 +25,7 @@ from api.chain.tip import ListRow, Tip
 from api.chain.tip import of_rows as tip_of
 from api.chain.transactions import DetailedList, HistoryEntry, ShortList, Transaction
 from api.chain.utxos import UnspentList, UnspentOutput
-from api.parameters import Question, Text
+from api.parameters import ListQuestion, Question, Text
 from shared import address, sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS, slot_of
 from shared.network import Network
@@ -41,7 +40,7 @@ class AccountQuestion(Question, frozen=True, kw_only=True):
     stake_address: StakeAddress
 
 
-class AccountList(OwnerList, frozen=True, kw_only=True):
+class AccountList(ListQuestion, frozen=True, kw_only=True):
     """A page of a list of an account."""
 
     stake_address: StakeAddress

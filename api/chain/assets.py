@@ -11,7 +11,7 @@ from api.answers import Answer, ChainPage, Digits, Instant, MorePaging, Paging
 from api.ask import ChainAsk
 from api.chain.tip import ListRow
 from api.chain.tip import of_rows as tip_of
-from api.parameters import Choice, Hex, Integer, JsonSchema, Kind, Offset, Order, Question
+from api.parameters import Choice, Hex, JsonSchema, Kind, ListQuestion, Question
 from shared import address, metadata, packed, sql
 from shared.ledger import (
     FINGERPRINT_START,
@@ -112,19 +112,13 @@ class InfoQuestion(Question, frozen=True, kw_only=True):
     ] = "auto"
 
 
-class _PagedQuestion(Question, frozen=True, kw_only=True):
-    limit: Annotated[int, Integer(1, 500)] = 100
-    offset: Offset = 0
-    order: Order = "desc"
-
-
-class AssetListQuestion(_PagedQuestion, frozen=True, kw_only=True):
+class AssetListQuestion(ListQuestion, frozen=True, kw_only=True):
     """A page of a list about an asset."""
 
     asset: Annotated[AssetId | Fingerprint, AssetKind()]
 
 
-class PolicyListQuestion(_PagedQuestion, frozen=True, kw_only=True):
+class PolicyListQuestion(ListQuestion, frozen=True, kw_only=True):
     """A page of a list about a policy."""
 
     policy: Annotated[bytes, PolicyKind()] = msgspec.field(name="policyId")

@@ -11,7 +11,7 @@ from api.ask import ChainAsk
 from api.chain.epochs import LATEST
 from api.chain.pools import show_pool_id
 from api.chain.tip import Tip
-from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
+from api.parameters import JsonSchema, Kind, Limit, Offset, Order, Question
 from shared import packed, sql
 from shared.ledger import Point, tx_id_of
 from shared.network import Network
@@ -47,7 +47,7 @@ class BlockQuestion(Question, frozen=True, kw_only=True):
 class BlockTransactionsQuestion(BlockQuestion, frozen=True, kw_only=True):
     """A page of a block's transactions."""
 
-    limit: Annotated[int, Integer(1, 500)] = 100
+    limit: Limit = 100
     offset: Offset = 0
     order: Order = "asc"
 

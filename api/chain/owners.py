@@ -17,7 +17,7 @@ from api.chain import names
 from api.chain.assets import ASSET_PATTERN, AssetId, parse_id, text_of
 from api.chain.tip import ListRow, Tip
 from api.chain.tip import of_rows as tip_of
-from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
+from api.parameters import JsonSchema, Kind, ListQuestion
 from shared import address, sql
 from shared.ledger import AssetNo, fingerprint, slot_of
 from shared.network import Network
@@ -56,14 +56,6 @@ FROM_PLACE = {
 }
 _CURSOR = "the next_cursor of a page of this list"
 _MAX_TX_ID = (1 << 63) - 1
-
-
-class OwnerList(Question, frozen=True, kw_only=True):
-    """A page of a list of an owner."""
-
-    limit: Annotated[int, Integer(1, 500)] = 100
-    offset: Offset = 0
-    order: Order = "desc"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -105,7 +97,7 @@ class AssetPlace(Kind[AssetId]):
         return asset
 
 
-class HoldingList(OwnerList, frozen=True, kw_only=True):
+class HoldingList(ListQuestion, frozen=True, kw_only=True):
     """A page of the assets of an owner."""
 
     cursor: Annotated[AssetId | None, AssetPlace()] = None
@@ -222,7 +214,7 @@ def position(tx_id: int | None, tx_hash: bytes | None, network: Network) -> Posi
     return Position(tx_hash.hex(), slot_of(tx_id), network.slot_time(slot_of(tx_id)))
 
 
-def paging(asked: OwnerList, rows: Sequence[object], cursor: Callable[[], str]) -> PlacePaging:
+def paging(asked: ListQuestion, rows: Sequence[object], cursor: Callable[[], str]) -> PlacePaging:
     """The position of a page, given its rows and the one beyond it; `cursor` is the place of its last entry."""
     if len(rows) <= asked.limit:
         return PlacePaging(asked.limit, asked.offset, has_more=False)

@@ -11,7 +11,7 @@ from api import errors
 from api.answers import Answer, Digits, ObjectPage, Paging
 from api.ask import ChainAsk
 from api.chain import tip
-from api.parameters import Integer, JsonSchema, Kind, Offset, Question
+from api.parameters import JsonSchema, Kind, Limit, Offset, Question
 from shared import address, packed, sql
 from shared.encoding import bech32_decode, bech32_encode
 from shared.ledger import HASH28_BYTES, PoolNo
@@ -49,7 +49,7 @@ class PoolQuestion(Question, frozen=True, kw_only=True):
 class DelegatorsQuestion(PoolQuestion, frozen=True, kw_only=True):
     """A page of a pool's delegators."""
 
-    limit: Annotated[int, Integer(1, 500)] = 100
+    limit: Limit = 100
     offset: Offset = 0
 
 

@@ -17,7 +17,7 @@ from api.chain.certificates import Certificate
 from api.chain.names import Names
 from api.chain.tip import Tip
 from api.http.bodies import MAX_AT_ONCE_BYTES, in_parts
-from api.parameters import MAX_SAFE_INTEGER, Flag, Hex, Integer, Offset, Order, Question, Text
+from api.parameters import MAX_SAFE_INTEGER, Flag, Hex, Integer, Limit, Offset, Order, Question, Text
 from shared import address, packed, sql
 from shared.ledger import MAX_SLOT, tx_id_of
 from shared.network import Network
@@ -38,7 +38,7 @@ class _TransactionList(Question, frozen=True, kw_only=True):
 class ShortList(_TransactionList, frozen=True, kw_only=True):
     """A page of a short list."""
 
-    limit: Annotated[int, Integer(1, 500)] = 100
+    limit: Limit = 100
 
 
 class DetailedList(_TransactionList, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ from api.chain import assets, contracts, names, owners, tip
 from api.chain.assets import AssetId, AssetKind, Fingerprint
 from api.chain.contracts import Carried
 from api.chain.names import Names
-from api.chain.owners import FROM_PLACE, OwnerList, Place, PlaceKind, Position
+from api.chain.owners import FROM_PLACE, Place, PlaceKind, Position
 from api.chain.transactions import Value, value_of
 from api.http.bodies import MAX_AT_ONCE_BYTES, Limiting, in_parts
-from api.parameters import Hex, Integer, Question
+from api.parameters import Hex, Integer, ListQuestion, Question
 from shared import address, packed, sql
 from shared.ledger import slot_of
 from shared.network import Network
@@ -26,7 +26,7 @@ MAX_INDEX = (1 << 16) - 1
 _ROWS_AT_ONCE = 100
 
 
-class UnspentList(OwnerList, frozen=True, kw_only=True):
+class UnspentList(ListQuestion, frozen=True, kw_only=True):
     """A page of unspent outputs. With `asset`, only those that hold it."""
 
     asset: Annotated[AssetId | Fingerprint | None, AssetKind()] = None
