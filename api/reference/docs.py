@@ -15,12 +15,14 @@ _STATIC = Path(__file__).parents[1] / "static"
 _OURS = ("shared", "reference", "status", "console")
 _LIBRARIES = ("preact", "htm", "uplot", "pico")
 _MEDIA_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css"}
-_FILES = {
-    file.name: file
+_SERVED = [
+    file
     for folder in (*_OURS, *_LIBRARIES)
     for file in sorted((_STATIC / folder).iterdir())
     if file.suffix in _MEDIA_TYPES
-}
+]
+_FILES = {file.name: file for file in _SERVED}
+assert len(_FILES) == len(_SERVED), "files of different folders need different names"
 _HEADER = b"<!-- header -->"
 
 MEDIA_TYPES = sorted(set(_MEDIA_TYPES.values()))
