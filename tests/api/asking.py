@@ -33,6 +33,7 @@ from devnet import faucet, networks, parameters
 from devnet.blocks import Genesis, Recorded
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
+from indexer.ledger.reader import GENESIS_ERAS
 from shared import address, database, schema, servers, settings
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
@@ -186,7 +187,7 @@ async def _read_ledger(chain: asyncpg.Connection) -> None:
     )
     told = json.dumps(parameters.protocol_parameters("conway", (7, 0)))
     await chain.execute("INSERT INTO epoch_parameters VALUES ($1, $2::text::json)", epoch_no, told)
-    for era in ("byron", "shelley", "alonzo", "conway", "dijkstra"):
+    for era in GENESIS_ERAS:
         told = json.dumps(parameters.genesis_configuration(era, networks.PREVIEW, Genesis(), (7, 0)))
         await chain.execute("INSERT INTO genesis_configuration VALUES ($1, $2::text::json)", era, told)
 

@@ -10,6 +10,7 @@ import pytest
 from devnet import parameters
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
+from indexer.ledger.reader import GENESIS_ERAS
 from shared.packed import CERTIFICATES
 from tests.chain.answers import (
     check_asset,
@@ -119,7 +120,7 @@ def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
     major = node.server.ledger_after(len(node.server.blocks) - 1).major
     assert caller.ok(path)["data"]["ogmios"] == parameters.protocol_parameters(era, (7, 0), major)
     told = caller.ok("/v1/genesis")["data"]
-    for name in ("byron", "shelley", "alonzo", "conway", "dijkstra"):
+    for name in GENESIS_ERAS:
         chain = node.server.chain
         whole = parameters.genesis_configuration(name, chain.network, chain.genesis, dialect.version)
         assert whole is not None
