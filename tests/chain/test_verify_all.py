@@ -31,7 +31,7 @@ EXEMPT = {
     "node_comparison": "what a comparison found that can't be made again, as the ledger has moved on",
 }
 # The rows of a table that verify compares: snapshots that most answers show now or in the next epoch, since neither
-# history nor the node has older ones (verify/stake.py), and numbers in use (a rollback leaves unused ones).
+# history nor the node has older ones (verify/tables/stake.py), and numbers in use (a rollback leaves unused ones).
 TELLING = {
     "address": "address_no IN (SELECT address_no FROM address_tx UNION SELECT address_no FROM utxo)",
     "asset": "first_tx_id IS NOT NULL",

@@ -81,7 +81,7 @@ class UsageTable:
         self._may_fail()
 
     async def read(self, db: "UsageTable") -> None:
-        """Stands for `api.clock.read`."""
+        """Stands for `api.sources.clock.read`."""
         assert db is self
         self._may_fail()
 

@@ -55,6 +55,6 @@ def test_each_version_after_the_first_has_one_migration() -> None:
 def test_every_writing_transaction_checks_the_schema_version() -> None:
     for source in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("api/**/*.py")):
         for line in source.read_text().splitlines():
-            # verify/catalog.py undoes what it writes.
+            # verify/tables/catalog.py undoes what it writes.
             if ".transaction(" in line and source != ROOT / "indexer/verify/tables/catalog.py":
                 assert "readonly=True" in line, f"{source.name}: {line.strip()}"
