@@ -29,6 +29,10 @@ SECURITY_PARAMETER = 2_160
 A replaced node or `resync` may go back further.
 """
 
+ERAS = ("byron", "shelley", "allegra", "mary", "alonzo", "babbage", "conway", "dijkstra")
+"""The eras as Ogmios names them, oldest first."""
+BEFORE_CONWAY = frozenset(ERAS[: ERAS.index("conway")])
+
 ACTIVE_AFTER_EPOCHS = 2
 """A delegation is first active in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
 

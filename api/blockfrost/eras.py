@@ -11,9 +11,10 @@ from api.ask import ChainAsk, Nothing
 from api.blockfrost import refusals
 from api.chain import network
 from shared import sql
+from shared.ledger import ERAS
 from shared.network import Network
 
-_AFTER_BYRON = ("shelley", "allegra", "mary", "alonzo", "babbage", "conway", "dijkstra")
+_AFTER_BYRON = ERAS[1:]
 
 
 class Bound(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from indexer.blocks import transaction_cbor
 from indexer.ogmios import frames
+from shared.ledger import BEFORE_CONWAY
 
 _SHOWN = {6: 0, 11: 2, 12: 2, 13: 2}  # how many certificates Ogmios shows for one of this type, if it is not one
-_BEFORE_CONWAY = frozenset(("shelley", "allegra", "mary", "alonzo", "babbage"))
 _INSTANTANEOUS_REWARDS = frozenset(("treasuryWithdrawals", "treasuryTransfer"))
 
 
@@ -22,7 +22,7 @@ def locate(tx: frames.SubTransaction, era: str) -> list[int | None]:
     """
     if not tx.certificates:
         return []
-    moved = era in _BEFORE_CONWAY and any(_rewards(proposal) for proposal in tx.proposals)
+    moved = era in BEFORE_CONWAY and any(_rewards(proposal) for proposal in tx.proposals)
     split = (at for at, (first, second) in enumerate(pairwise(tx.certificates)) if _may_be_one(first, second))
     sure = next(split, -1) + 1  # before Conway no certificate names a deposit
     if not sure and not moved:

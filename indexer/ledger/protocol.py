@@ -6,21 +6,17 @@ So an index that does not have the fork yet asks the node at the first block of 
 ledger state of its last 2,160 blocks; for older ones the epochs in shared/network.py decide (docs/decisions/0054).
 """
 
-from collections.abc import Awaitable, Callable
-
 import structlog
 
 from indexer.ledger import answers
 from indexer.ledger.reader import NotThere, acquire
-from indexer.ogmios.connection import Ogmios, Refused
+from indexer.ogmios.connection import Connect, Ogmios, Refused
 from indexer.store.votes import FORK
-from shared.ledger import Point
+from shared.ledger import BEFORE_CONWAY, Point
 from shared.network import Network
 
 log = structlog.get_logger()
 
-Connect = Callable[[], Awaitable[Ogmios]]
-_BEFORE_CONWAY = {"byron", "shelley", "allegra", "mary", "alonzo", "babbage"}
 _FIRST_MAJOR_OF_CONWAY = 9
 
 
@@ -29,7 +25,7 @@ async def forked_to(network: Network, era: str, point: Point, connect: Connect) 
 
     Raises frames.Unreadable and the errors of a lost connection.
     """
-    if era in _BEFORE_CONWAY:
+    if era in BEFORE_CONWAY:
         return None
     epoch_no = network.epoch_of(point.slot_no)
     later = era != "conway" or epoch_no >= network.protocol_10_epoch

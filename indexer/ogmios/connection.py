@@ -4,7 +4,7 @@ It speaks Ogmios' JSON-RPC over aiohttp's WebSocket instead of through the `ogmi
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -113,6 +113,10 @@ class Ogmios:
         if message.type is aiohttp.WSMsgType.BINARY:
             return bytes(message.data)
         raise ConnectionResetError(f"the connection ended: {message.type.name.lower()} {message.extra or ''}".strip())
+
+
+Connect = Callable[[], Awaitable[Ogmios]]
+"""Opens a connection to one node, as `connect` does to any."""
 
 
 async def connect(url: str, *, within_s: float = CONNECT_WITHIN_S, answer_within_s: float = ANSWER_WITHIN_S) -> Ogmios:

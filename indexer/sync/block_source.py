@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import socket
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import closing, suppress
 from multiprocessing import resource_tracker
 
@@ -23,19 +23,18 @@ from indexer.blocks import effects, packed_block
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.ogmios.connection import Ogmios, RollBackward
+from indexer.ogmios.connection import Connect, RollBackward
 from shared import lifecycle
 from shared.ledger import Point
 from shared.network import Network, by_name
 
 NodeMessage = PackedBlock | RollBackward
-Connect = Callable[[], Awaitable[Ogmios]]
 
 _AHEAD = 200
 _LENGTH_BYTES = 4
 
 
-async def read_in_process(node: Ogmios, network: Network) -> AsyncGenerator[NodeMessage, None]:
+async def read_in_process(node: ogmios.Ogmios, network: Network) -> AsyncGenerator[NodeMessage, None]:
     """The messages after the intersection, without end. Raises the errors of Ogmios.messages."""
     async for message in node.messages():
         if isinstance(message, RollBackward):

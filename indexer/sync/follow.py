@@ -22,7 +22,7 @@ from indexer.ledger import reader as ledger
 from indexer.ledger.comparer import NodeComparer
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.ogmios.connection import RollBackward
+from indexer.ogmios.connection import Connect, RollBackward
 from indexer.rows import value_check
 from indexer.store import position
 from indexer.sync import batches, block_source, leading, phase, session
@@ -73,7 +73,7 @@ class Outcome(Enum):
     BULK_ENDED = auto()
 
 
-async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
+async def chase(opened: NodeSession, pipeline: Pipeline, connect: Connect) -> Outcome:
     """Follow the node from the intersection on, until the session must be opened again.
 
     In bulk a second process reads, on a connection that it opens with `connect`. Raises OutdatedSession, one of FATAL,

@@ -18,6 +18,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import Lookups, PackedBlock
 from indexer.ledger import protocol
 from indexer.ogmios import frames
+from indexer.ogmios.connection import Connect
 from indexer.rows import rows, tables
 from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import AssetStates, HistoryEntries
@@ -66,7 +67,7 @@ class Pipeline:
         progress: Progress,
         warnings: NodeWarnings,
         on_commit: Callable[[], None],
-        connect: protocol.Connect,
+        connect: Connect,
     ) -> None:
         self._session, self._writer, self._reader, self._turn = session, writer, reader, turn
         self._progress, self._warnings, self._on_commit = progress, warnings, on_commit

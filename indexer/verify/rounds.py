@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 
 import aiohttp
 import asyncpg
@@ -44,7 +43,7 @@ class VerifyOptions(msgspec.Struct, frozen=True):
     """What to verify. With `connect`, `sample` percent of the blocks from `from_slot` on are compared with a node."""
 
     network: Network
-    connect: Callable[[], Awaitable[ogmios.Ogmios]] | None
+    connect: ogmios.Connect | None
     sample: float
     from_slot: int
 
@@ -149,7 +148,7 @@ def _log(network: Network, outcome: Round) -> None:
     log.error("verify.differs", **fields, differences=differences)
 
 
-async def _try_node(connect: Callable[[], Awaitable[ogmios.Ogmios]], network: Network) -> None:
+async def _try_node(connect: ogmios.Connect, network: Network) -> None:
     """Raise the errors of an unsuitable node now, before hours of other checks."""
     node = await connect()
     try:
@@ -160,7 +159,7 @@ async def _try_node(connect: Callable[[], Awaitable[ogmios.Ogmios]], network: Ne
 
 
 async def _compare_with_node(
-    db: asyncpg.Connection, connect: Callable[[], Awaitable[ogmios.Ogmios]], options: VerifyOptions, tell: Progress
+    db: asyncpg.Connection, connect: ogmios.Connect, options: VerifyOptions, tell: Progress
 ) -> tuple[int, list[CheckResult], list[str]]:
     """The number of compared blocks, the checks that found differences, and what was compared, in words."""
     name = options.network.name

@@ -31,7 +31,7 @@ from tests.ports import free_port
 ERAS = (("babbage", 0), ("conway", 2))
 
 
-async def compared(url: str, connect: against_node.Connect, network: str) -> against_node.Compared:
+async def compared(url: str, connect: ogmios.Connect, network: str) -> against_node.Compared:
     db = await database.connect(url, by_name[network])
     try:
         return await against_node.compare(db, connect, by_name[network], lambda *_: None)
@@ -39,7 +39,7 @@ async def compared(url: str, connect: against_node.Connect, network: str) -> aga
         await db.close()
 
 
-def to(node: Node) -> against_node.Connect:
+def to(node: Node) -> ogmios.Connect:
     return partial(ogmios.connect, node.url)
 
 

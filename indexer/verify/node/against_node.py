@@ -11,7 +11,6 @@ it was read (docs/decisions/0019).
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from enum import Enum
 from typing import Any, TypeVar
@@ -21,13 +20,13 @@ import msgspec
 
 from indexer.blocks import effects, genesis, packed_block
 from indexer.blocks.packed_block import PackedBlock
-from indexer.ogmios.connection import Ogmios, RollBackward
+from indexer.ogmios.connection import Connect, Ogmios, RollBackward
 from indexer.rows import rows, tables, value_check
 from indexer.rows.resolver import new_resolver
 from indexer.rows.staking import of_genesis
 from indexer.rows.tables import FromBlocks, Inserts, Row, Table
 from indexer.store import position
-from indexer.verify.results import MAX_SHOWN, CheckResult, Difference
+from indexer.verify.results import MAX_SHOWN, CheckResult, Difference, Progress
 from shared import packed, sql
 from shared.ledger import Point, tx_id_of
 from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
@@ -38,9 +37,6 @@ _MAX_SHOWN_BYTES = 40
 _RULES = value_check.Rules(value_check.Deposits(STAKE_DEPOSIT, POOL_DEPOSIT), from_origin=False)
 
 _Hashed = TypeVar("_Hashed", tables.Datum, tables.Script)
-
-Connect = Callable[[], Awaitable[Ogmios]]
-Progress = Callable[[str, int, int], None]
 
 
 class NothingCommon(Exception):
