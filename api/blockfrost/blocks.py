@@ -1,5 +1,6 @@
 """`/blocks`: a block, those around it, its transactions and its addresses."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, TypeVar
@@ -9,12 +10,12 @@ import msgspec
 
 from api import errors
 from api.ask import ChainAsk
-from api.blockfrost.paging import MAX_NUMBER, Page, UnorderedPage
+from api.blockfrost.paging import InPath, Page, UnorderedPage
 from api.chain import block_bytes, blocks, names
 from api.chain.block_bytes import TransactionBytes
 from api.chain.blocks import BlockKind, BlockQuestion, BlockRow, BlockTransactionsQuestion
 from api.node_bytes.blocks import Header
-from api.parameters import Integer, Question
+from api.parameters import Question
 from shared import packed, sql
 from shared.encoding import bech32_encode
 from shared.ledger import AddressNo, tx_id_of
@@ -23,29 +24,48 @@ from shared.sql import Connection
 
 QuestionT = TypeVar("QuestionT", bound=Question)
 
+_NUMBER = re.compile("-?[0-9]+")
+_NO_NUMBER, _NO_HASH = "Missing, out of range or malformed block number.", "Missing or malformed block hash."
+
+
+class _BlockKind(BlockKind):
+    """A block, with errors in Blockfrost's words."""
+
+    def of_text(self, text: str) -> bytes | int | None:
+        try:
+            return super().of_text(text)
+        except ValueError as error:
+            raise errors.invalid_parameter(_NO_NUMBER if _NUMBER.fullmatch(text) else _NO_HASH) from error
+
+
+class BlockInfoQuestion(BlockQuestion, frozen=True, kw_only=True):
+    """A block."""
+
+    block: Annotated[bytes | int | None, _BlockKind()]
+
 
 class SlotQuestion(Question, frozen=True, kw_only=True):
     """A slot."""
 
-    slot_number: Annotated[int, Integer(0, MAX_NUMBER)]
+    slot_number: Annotated[int, InPath("slot_number")]
 
 
 class EpochSlotQuestion(SlotQuestion, frozen=True, kw_only=True):
     """A slot of an epoch, counted from its start."""
 
-    epoch_number: Annotated[int, Integer(0, MAX_NUMBER)]
+    epoch_number: Annotated[int, InPath("epoch_number")]
 
 
 class BlockTransactions(Page, frozen=True, kw_only=True):
     """A page of a block's transactions."""
 
-    block: Annotated[bytes | int | None, BlockKind()]
+    block: Annotated[bytes | int | None, _BlockKind()]
 
 
 class BlockPage(UnorderedPage, frozen=True, kw_only=True):
     """A page of the blocks before or after a block, or of its addresses."""
 
-    block: Annotated[bytes | int | None, BlockKind()]
+    block: Annotated[bytes | int | None, _BlockKind()]
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -97,7 +117,7 @@ class _MovedRow(msgspec.Struct, frozen=True):
 _moved = sql.beside(__file__).query("moved", _MovedRow)
 
 
-async def info(ask: ChainAsk[BlockQuestion]) -> Block:
+async def info(ask: ChainAsk[BlockInfoQuestion]) -> Block:
     """Get a block by hash or number, or the latest one."""
     async with ask.snapshot() as db:
         row = await blocks.read(db, ask.question.block)

@@ -9,8 +9,8 @@ from nacl import bindings
 
 from api.ask import ChainAsk
 from api.blockfrost import refusals
-from api.blockfrost.paging import MAX_NUMBER
-from api.parameters import Hex, Integer, Question
+from api.blockfrost.paging import InPath
+from api.parameters import Hex, Question
 from shared import address
 from shared.ledger import HASH28_BYTES
 from shared.network import Network
@@ -23,8 +23,8 @@ class DerivationQuestion(Question, frozen=True, kw_only=True):
     """The public key of an account with its chain code, and the path of an address below it."""
 
     xpub: Annotated[bytes, Hex(2 * _KEY_BYTES, refusals.invalid_xpub)]
-    role: Annotated[int, Integer(0, MAX_NUMBER)]
-    index: Annotated[int, Integer(0, MAX_NUMBER)]
+    role: Annotated[int, InPath("role")]
+    index: Annotated[int, InPath("index")]
 
 
 class DerivedAddress(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from api.ask import ChainAsk
 from api.blockfrost import cost_models
-from api.blockfrost.paging import MAX_NUMBER, Page, UnorderedPage
+from api.blockfrost.paging import MAX_NUMBER, InPath, Page, UnorderedPage
 from api.chain import epochs, network
 from api.chain.epochs import EpochKind, EpochQuestion
 from api.chain.pools import show_ratio
@@ -18,16 +18,30 @@ from shared.sql import Connection
 Json = dict[str, Any]
 
 
+class _EpochKind(EpochKind):
+    """An epoch, with the error in Blockfrost's words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message = InPath("epoch_number").message
+
+
+class OneEpoch(EpochQuestion, frozen=True, kw_only=True):
+    """An epoch."""
+
+    epoch: Annotated[int | None, _EpochKind()]
+
+
 class EpochBlocks(Page, frozen=True, kw_only=True):
     """A page of an epoch's blocks."""
 
-    epoch: Annotated[int | None, EpochKind()]
+    epoch: Annotated[int | None, _EpochKind()]
 
 
 class Neighbours(UnorderedPage, frozen=True, kw_only=True):
     """A page of the epochs before or after an epoch."""
 
-    epoch: Annotated[int | None, EpochKind()]
+    epoch: Annotated[int | None, _EpochKind()]
 
 
 class Epoch(msgspec.Struct, frozen=True):
@@ -48,7 +62,7 @@ class Epoch(msgspec.Struct, frozen=True):
 _hashes = {order: sql.beside(__file__).values("hashes", bytes, order=order) for order in ("asc", "desc")}
 
 
-async def info(ask: ChainAsk[EpochQuestion]) -> Epoch:
+async def info(ask: ChainAsk[OneEpoch]) -> Epoch:
     """Get an epoch by number, or the latest one."""
     async with ask.snapshot() as db:
         [shown] = await _shown(db, [await _one(db, ask, ask.question.epoch)])
@@ -86,7 +100,7 @@ async def blocks(ask: ChainAsk[EpochBlocks]) -> list[str]:
         return [block_hash.hex() for block_hash in await _hashes[asked.order].all(db, lowest, highest)]
 
 
-async def parameters(ask: ChainAsk[EpochQuestion]) -> Json:
+async def parameters(ask: ChainAsk[OneEpoch]) -> Json:
     """Get the protocol parameters of an epoch."""
     told = (await epochs.get_epoch_parameters(ask.about(ask.question))).data
     return _named(told.epoch_no, _decode(told.ogmios))

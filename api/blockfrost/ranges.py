@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from api import errors
+from api.blockfrost import refusals
 from api.blockfrost.paging import Page
 from api.chain import blocks
 from api.parameters import JsonSchema, Kind
@@ -27,9 +27,8 @@ class PlaceKind(Kind[Place]):
 
     def __init__(self) -> None:
         schema: JsonSchema = {"type": "string", "pattern": f"^{self._FORM.pattern}$"}
-        super().__init__(
-            "a block number, or a block number and the index of a transaction such as `8929261:10`", schema
-        )
+        expected = "a block number, or a block number and the index of a transaction such as `8929261:10`"
+        super().__init__(expected, schema, refusals.invalid_range)
 
     def of_text(self, text: str) -> Place:
         match = self._FORM.fullmatch(text)
@@ -49,7 +48,7 @@ class RangePage(Page, frozen=True, kw_only=True):
         if self.first is None or self.last is None:
             return
         if (self.first.block_no, self.first.index or 0) > (self.last.block_no, _end(self.last)):
-            raise errors.invalid_parameter("from must not be after `to`")
+            raise refusals.invalid_range()
 
 
 async def limits(db: Connection, asked: RangePage) -> tuple[int | None, int | None]:

@@ -29,6 +29,11 @@ def invalid_xpub() -> Refusal:
     return Refusal(400, "invalid_parameter", "Invalid or malformed xpub format. Has to be hex of length 128.")
 
 
+def invalid_range() -> Refusal:
+    """`from` or `to` that is not a place of a transaction, or `from` after `to`."""
+    return Refusal(400, "invalid_parameter", "Invalid (malformed or out of range) from/to parameter(s).")
+
+
 def eras_not_known() -> Refusal:
     """A network whose index does not begin with its first block, so that the starts of its eras are unknown."""
     return Refusal(404, "eras_not_known", "Eras not known: the index does not begin with the first block")

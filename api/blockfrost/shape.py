@@ -9,7 +9,7 @@ from http import HTTPStatus
 import msgspec
 from multidict import MultiMapping
 
-from api import answers
+from api import answers, errors
 from api.errors import Refusal
 from api.keys import tokens
 from shared import network
@@ -22,6 +22,8 @@ _KEY_HEADER = "project_id"
 _PREFIXED = re.compile(rf"((?i:bearer) +)({'|'.join(network.by_name)})(?={tokens.API_KEY_PATTERN} *$)")
 KEY_HEADERS = f"Authorization, {_KEY_HEADER}"
 _NOT_FOUND = (404, "The requested component has not been found.")
+_NO_PATH = (400, "Invalid path. Please check https://docs.blockfrost.io/")
+_NO_STAKE_ADDRESS = (400, "Invalid or malformed stake address format.")
 _REFUSED: dict[str, tuple[int, str]] = {
     "missing_api_key": (403, "Missing project token. Please include project_id in your request."),
     "invalid_api_key": (403, "Invalid project token."),
@@ -41,9 +43,17 @@ _REFUSED: dict[str, tuple[int, str]] = {
         ),
         _NOT_FOUND,
     ),
-    "not_found": (404, "This path is not answered here: docs/blockfrost.md lists those that are."),
+    **dict.fromkeys(("not_found", "method_not_allowed"), _NO_PATH),
+    **dict.fromkeys(
+        ("invalid_address", "foreign_address"), (400, "Invalid address for this network or malformed address format.")
+    ),
+    "invalid_stake_address": _NO_STAKE_ADDRESS,
+    errors.foreign_stake_address().message: _NO_STAKE_ADDRESS,
+    "invalid_asset": (400, "Invalid or malformed asset format."),
+    "invalid_pool_id": (400, "Invalid or malformed pool id format."),
+    "invalid_policy_id": (400, "Invalid or malformed policy format."),
 }
-"""The refusals, by code, whose status or message differs there."""
+"""The refusals, by code or, if a code means several things, by message, whose status or message differs there."""
 
 _NAMES = {402: "Project Over Limit", 429: "Project Over Limit"}
 
@@ -85,7 +95,8 @@ def named_network(headers: MultiMapping[str]) -> Network | None:
 
 def failure(refusal: Refusal) -> tuple[int, bytes]:
     """The status and the body of an error."""
-    status, message = _REFUSED.get(refusal.code, (refusal.status, refusal.message))
+    shown = _REFUSED.get(refusal.message) or _REFUSED.get(refusal.code)
+    status, message = shown or (refusal.status, refusal.message)
     return status, answers.encode(Failure(status, _NAMES.get(status) or HTTPStatus(status).phrase, message))
 
 

@@ -69,11 +69,23 @@ class EvaluationBody(Body, frozen=True, kw_only=True):
     cbor: Annotated[bytes, SentCbor(transaction_cbor.MAX_SENT_BYTES)]
 
 
+class Unread(Kind[None]):
+    """A field of a body whose value is not read."""
+
+    def of_json(self, value: object) -> None:
+        """Nothing, whatever is sent."""
+
+
 class EvaluationWithOutputs(Body, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A transaction, and outputs that it uses before they are on the chain. A misspelt field would lose the outputs."""
+    """A transaction, and outputs that it uses before they are on the chain. A misspelt field would lose the outputs.
+
+    `@blaze-cardano/query` sends all outputs of a wallet as `additionalUtxoset`, which Blockfrost does not read, in a
+    form that no Ogmios reads: values as strings, and addresses and assets as the empty objects that JSON makes of them.
+    """
 
     cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MAX_SENT_BYTES)]
     additional: Annotated[tuple[Json, ...], AdditionalOutputs()] = msgspec.field(name="additionalUtxoSet", default=())
+    misspelt: Annotated[None, Unread("anything", {})] = msgspec.field(name="additionalUtxoset", default=None)
 
 
 async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:

@@ -67,7 +67,7 @@ async def test_an_unanswered_path_gives_the_reason_and_is_not_404(api: Client, k
         reply = await api.call("POST" if path in POSTED else "GET", ROOT + path_of(path), headers={"project_id": key})
         assert failure(reply) == (501, "Not Implemented", f"Not answered here: {reason}.")
     for path in ("/nothing", "/blocks/latest/nothing"):
-        assert failure(await get(api, path, key))[:2] == (404, "Not Found")
+        assert failure(await get(api, path, key))[:2] == (400, "Bad Request")
 
 
 async def get(api: Client, path: str, key: str, **headers: str) -> Reply:
@@ -182,8 +182,9 @@ async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: s
         assert failure(await get(api, path, key)) == unknown, path
     for path in ("/txs/xyz", "/blocks/x", f"/addresses/{ON_MAINNET}/utxos", "/addresses/x/utxos", "/epochs/x"):
         assert failure(await get(api, path, key))[:2] == (400, "Bad Request"), path
-    assert failure(await get(api, "/nothing", key))[:2] == (404, "Not Found")
-    assert failure(await api.call("POST", f"{ROOT}/blocks/latest", headers={"project_id": key}))[0] == 405
+    reply = await api.call("POST", f"{ROOT}/blocks/latest", headers={"project_id": key})
+    assert failure(reply)[:2] == failure(await get(api, "/nothing", key))[:2] == (400, "Bad Request")
+    assert reply.headers["Allow"] == "GET, HEAD"
 
 
 async def test_hostile_texts_in_paths_and_queries_are_harmless(
@@ -485,8 +486,14 @@ async def test_evaluation_refuses_unknown_members_by_name(
     output: Any = [{"txId": "00" * 32, "index": 0}, {"address": ALICE, "value": {"coins": 1}, "datum_hash": "00" * 32}]
     sent: dict[str, Any] = {"cbor": "00ff", "additionalUtxoSet": [output]}
     misspelt = sent | {"additionalUtxo": [output]}
+    of_blaze = sent | {"additionalUtxoset": [[output[0], {"address": {}, "value": {"coins": "5", "assets": {}}}]]}
     of_output = sent | {"additionalUtxoSet": [[output[0], output[1] | {"datumhash": "00" * 32}]]}
-    for body, status, named in ((sent, 503, ""), (misspelt, 400, "additionalUtxo "), (of_output, 400, "`datumhash`")):
+    for body, status, named in (
+        (sent, 503, ""),
+        (of_blaze, 503, ""),
+        (misspelt, 400, "additionalUtxo "),
+        (of_output, 400, "`datumhash`"),
+    ):
         reply = await api.call("POST", f"{ROOT}/utils/txs/evaluate/utxos", headers={"project_id": key}, json=body)
         assert failure(reply)[0] == status
         assert named in failure(reply)[2]
