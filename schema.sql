@@ -448,16 +448,18 @@ CREATE TABLE block (
     slot_no  bigint  PRIMARY KEY,
     block_no bigint  NOT NULL,
     tx_count integer NOT NULL,
-    pool_no  integer,
+    pool_no  integer NOT NULL,
+    size     integer NOT NULL,
     hash     bytea   NOT NULL
 );
 COMMENT ON TABLE block IS 'All blocks except epoch boundary blocks.';
 COMMENT ON COLUMN block.tx_count IS 'Transactions, sub-transactions included.';
 COMMENT ON COLUMN block.pool_no IS
-    'The pool of the issuer''s verification key (also of genesis delegates); null in Byron.';
+    'The pool of the issuer''s verification key (also of genesis delegates); in Byron the genesis key of the issuer.';
+COMMENT ON COLUMN block.size IS 'Bytes of the body; in Byron of the whole block.';
 CREATE INDEX block_block_no ON block (block_no);
 CREATE INDEX block_hash ON block USING hash (hash);
-CREATE INDEX block_pool ON block (pool_no, slot_no) WHERE pool_no IS NOT NULL;
+CREATE INDEX block_pool ON block (pool_no, slot_no);
 
 CREATE TABLE epoch_boundary_block (
     slot_no  bigint PRIMARY KEY,
@@ -574,7 +576,9 @@ CREATE TABLE pool (
     pool_no integer PRIMARY KEY,
     pool_id bytea   NOT NULL
 );
-COMMENT ON TABLE pool IS 'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes).';
+COMMENT ON TABLE pool IS
+    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 bytes of '
+    'the hash of their genesis key.';
 CREATE INDEX pool_pool_id ON pool USING hash (pool_id);
 
 CREATE TABLE policy (

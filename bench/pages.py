@@ -52,8 +52,8 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
     columns = "asset_no, policy_no, fingerprint, name, first_tx_id"
     await db.execute(f"INSERT INTO asset ({columns}) VALUES (1, 1, 0, 'token', 0)")  # noqa: S608 - of our own constants
     await db.execute(
-        "INSERT INTO block (slot_no, block_no, tx_count, pool_no, hash)"
-        " SELECT n * $2::integer, n, $3::integer, 1, sha256(n::text::bytea)"
+        "INSERT INTO block (slot_no, block_no, tx_count, pool_no, size, hash)"
+        " SELECT n * $2::integer, n, $3::integer, 1, 1, sha256(n::text::bytea)"
         " FROM generate_series(0, $1::integer / $3::integer) AS n",
         count,
         _BLOCK_SLOTS,

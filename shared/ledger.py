@@ -130,6 +130,14 @@ def pool_id_of(verification_key: bytes) -> bytes:
     return hashlib.blake2b(verification_key, digest_size=HASH28_BYTES).digest()
 
 
+def genesis_key_hash_of(verification_key: bytes) -> bytes:
+    """The name of the issuer of a block of Byron, from its genesis key (32 bytes, which a chain code may follow).
+
+    That is the first 28 bytes of the key's hash, since other issuers have as many (cardano-db-sync `slotLeaderHash`).
+    """
+    return hashlib.blake2b(verification_key[:32], digest_size=32).digest()[:HASH28_BYTES]
+
+
 def datum_hash_of(body: bytes) -> bytes:
     """The hash of a datum (CDDL `datum_hash`, 32 bytes) from its CBOR."""
     return hashlib.blake2b(body, digest_size=32).digest()

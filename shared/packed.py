@@ -70,6 +70,8 @@ _SHORT = {
     "credits": "p",
     "certificates": "t",
     "certificate_places": "i",
+    "redeemers": "r",
+    "donation": "d",
 }
 
 
@@ -141,12 +143,13 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, ren
 
 
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.__getitem__):
-    """Optional parts of a transaction: withdrawals, metadata, validity interval, failed scripts, credits, certificates.
+    """Optional parts of a transaction: withdrawals, metadata, validity interval, failed scripts, credits, certificates,
+    redeemers, donation.
 
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
     transaction's scripts failed. `certificate_places` are those in the transaction's CBOR, None if unknown; it is empty
-    if they are 0, 1, 2 and so on.
+    if they are 0, 1, 2 and so on. `redeemers` is their number, `donation` the lovelace that goes to the treasury.
     """
 
     withdrawals: dict[bytes, int] = {}
@@ -158,6 +161,8 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     credits: dict[bytes, int] = {}
     certificates: list[Certificate] = []
     certificate_places: list[int | None] = []
+    redeemers: int = 0
+    donation: int = 0
 
 
 class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):

@@ -52,7 +52,9 @@ async def fill(db: asyncpg.Connection, long_ones: int, inputs: int = INPUTS, ass
         [(1, b"\x60" + b"\1" * 28), (2, b"\x60" + b"\2" * 28)],
     )
     await db.execute(
-        "INSERT INTO block (slot_no, block_no, tx_count, hash) VALUES (1, 1, $1, $2)", len(rows), b"\4" * 32
+        "INSERT INTO block (slot_no, block_no, tx_count, pool_no, size, hash) VALUES (1, 1, $1, 1, 1, $2)",
+        len(rows),
+        b"\4" * 32,
     )
     await db.executemany(
         "INSERT INTO tx (tx_id, fee, size, hash, outputs, inputs) VALUES ($1, 200000, 16000, $2, $3, $4)",

@@ -71,8 +71,8 @@ class BlockPage(UnorderedPage, frozen=True, kw_only=True):
 class Block(msgspec.Struct, frozen=True):
     """A block. `time` is in seconds since 1970. Output and fees of a block without transactions are null.
 
-    `slot_leader` is the pool, null in Byron. Size, VRF key and operational certificate are read from the node: they
-    are null while it does not answer. The last two are null in Byron, too.
+    `slot_leader` is the pool or, as far as the index tells, the genesis key or its delegate. VRF key and operational
+    certificate are read from the node: they are null while it does not answer, and in Byron.
     """
 
     time: int
@@ -81,8 +81,8 @@ class Block(msgspec.Struct, frozen=True):
     slot: int
     epoch: int
     epoch_slot: int
-    slot_leader: str | None
-    size: int | None
+    slot_leader: str
+    size: int
     tx_count: int
     output: str | None
     fees: str | None
@@ -229,8 +229,8 @@ def _shown(row: BlockRow, block: blocks.Block, header: Header | None) -> Block:
         slot=block.slot_no,
         epoch=block.epoch_no,
         epoch_slot=block.epoch_slot,
-        slot_leader=block.pool_id,
-        size=None if header is None else header.size_bytes,
+        slot_leader=_slot_leader(row, block),
+        size=block.size,
         tx_count=block.tx_count,
         output=block.output if block.tx_count else None,
         fees=block.fees if block.tx_count else None,
@@ -241,3 +241,15 @@ def _shown(row: BlockRow, block: blocks.Block, header: Header | None) -> Block:
         next_block=block.next_block,
         confirmations=row.tip_block_no - block.block_no,
     )
+
+
+def _slot_leader(row: BlockRow, block: blocks.Block) -> str:
+    """The maker of a block, with the names of cardano-db-sync and blockfrost-backend-ryo for those that are no pools.
+
+    In an index that begins later than the chain, a pool may have been registered before.
+    """
+    if block.pool_id is None:
+        return f"ByronGenesis-{row.pool_id[:8].hex()}"
+    if row.registered or row.first_block_no > block_bytes.FIRST_BLOCK_NO:
+        return block.pool_id
+    return f"ShelleyGenesis-{row.pool_id[:8].hex()}"

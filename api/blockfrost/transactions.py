@@ -30,10 +30,9 @@ class TransactionQuestion(Question, frozen=True, kw_only=True):
 class Transaction(msgspec.Struct, frozen=True):
     """A transaction. `block_time` is in seconds since 1970, `index` its position in the block.
 
-    `deposit` is inputs and withdrawals minus outputs and fee, so it includes a donation, and is negative if more
-    deposits were returned than paid. It is 0 if scripts failed, and null if an input precedes the first indexed block.
-    `size` of a Byron transaction leaves out its witnesses.
-    `mir_cert_count`, `redeemer_count` and `treasury_donation` are null: they are not kept.
+    `deposit` is inputs and withdrawals minus outputs, fee and donation, and is negative if more deposits were returned
+    than paid. It is 0 if scripts failed, and null if an input precedes the first indexed block.
+    `size` of a Byron transaction leaves out its witnesses. `mir_cert_count` is null: it is not kept.
     """
 
     hash: str
@@ -56,9 +55,9 @@ class Transaction(msgspec.Struct, frozen=True):
     pool_update_count: int
     pool_retire_count: int
     asset_mint_or_burn_count: int
-    redeemer_count: None
+    redeemer_count: int
     valid_contract: bool
-    treasury_donation: None
+    treasury_donation: str
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -156,9 +155,9 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
         pool_update_count=kinds.count("stakePoolRegistration"),
         pool_retire_count=kinds.count("stakePoolRetirement"),
         asset_mint_or_burn_count=len(transaction.mint),
-        redeemer_count=None,
+        redeemer_count=transaction.redeemer_count,
         valid_contract=transaction.valid,
-        treasury_donation=None,
+        treasury_donation=str(transaction.treasury_donation),
     )
 
 
@@ -267,14 +266,15 @@ def _input(spent: transactions.Input, what: Carried) -> Input:
 
 
 def _deposit(transaction: FullTransaction) -> int | None:
-    """The amount that a transaction paid beyond outputs and fee, below 0 if it got deposits back; None if unknown."""
+    """What a transaction paid beyond outputs, fee and donation, below 0 if it got deposits back; None if unknown."""
     if not transaction.valid:
         return 0
     spent: list[Value] = [source.value for source in transaction.inputs if source.value is not None]
     if transaction.fee is None or len(spent) < len(transaction.inputs):
         return None
     paid = sum(value.lovelace for value in spent) + sum(withdrawal.lovelace for withdrawal in transaction.withdrawals)
-    return paid - sum(output.value.lovelace for output in transaction.outputs) - transaction.fee
+    made = sum(output.value.lovelace for output in transaction.outputs)
+    return paid - made - transaction.fee - transaction.treasury_donation
 
 
 def _byron_size(transaction: FullTransaction) -> int:

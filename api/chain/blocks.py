@@ -57,7 +57,8 @@ class Block(msgspec.Struct, frozen=True):
 
     `pool_id` is the pool that made it, or the genesis delegate in the first epochs of Shelley; null in Byron. `fees`
     and `output` are sums over its transactions; `fees` is null if one of them is unknown. `previous_block` is null for
-    the first indexed block, `next_block` for the last one.
+    the first indexed block, `next_block` for the last one. `size` is in bytes: that of the body, in Byron that of the
+    whole block.
     """
 
     block_hash: str
@@ -67,6 +68,7 @@ class Block(msgspec.Struct, frozen=True):
     epoch_slot: int
     block_time: Instant
     pool_id: str | None
+    size: int
     tx_count: int
     fees: Digits | None
     output: Digits
@@ -117,7 +119,9 @@ class BlockRow(BlockPlace, frozen=True):
     """A block with both neighbours, and the tip of the same snapshot."""
 
     first_block_no: int
-    pool_id: bytes | None
+    size: int
+    pool_id: bytes  # in Byron the hash of the issuer's genesis key
+    registered: bool  # whether that is a registered pool, as far as indexed
     next_hash: bytes | None
 
 
@@ -207,7 +211,8 @@ async def show(db: Connection, row: BlockRow, network: Network) -> Block:
         epoch_no=epoch_no,
         epoch_slot=row.slot_no - network.epoch_start(epoch_no),
         block_time=network.slot_time(row.slot_no),
-        pool_id=None if row.pool_id is None else show_pool_id(row.pool_id),
+        pool_id=None if row.slot_no < network.byron_slots else show_pool_id(row.pool_id),
+        size=row.size,
         tx_count=row.tx_count,
         fees=str(sum(fees)) if len(fees) == len(paid) else None,
         output=str(sum(packed.lovelace_in(tx.outputs) for tx in paid)),

@@ -4,7 +4,8 @@
 --   {condition}  the condition that identifies the block, by its hash, its number or its slot $1
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, before.slot_no AS previous_slot_no,
-       before.hash AS previous_hash, tip.first_block_no, pool.pool_id, after.hash AS next_hash
+       before.hash AS previous_hash, tip.first_block_no, block.size, pool.pool_id,
+       EXISTS (SELECT FROM pool_update WHERE pool_update.pool_no = block.pool_no) AS registered, after.hash AS next_hash
 FROM tip
 LEFT JOIN block ON {condition}
 LEFT JOIN pool USING (pool_no)

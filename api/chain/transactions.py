@@ -150,6 +150,8 @@ class FullTransaction(Transaction, frozen=True):
     """A transaction in full.
 
     `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in order.
+    `redeemer_count` is the number of redeemers, and `treasury_donation` what it gives to the treasury in lovelace: both
+    are 0 if scripts failed.
     """
 
     valid: bool
@@ -159,6 +161,8 @@ class FullTransaction(Transaction, frozen=True):
     certificates: list[Certificate]
     invalid_before: Quantity | None
     invalid_hereafter: Quantity | None
+    redeemer_count: int
+    treasury_donation: Quantity
 
 
 class _HistoryRow(msgspec.Struct, frozen=True):
@@ -338,6 +342,8 @@ async def full(
         certificates=[certificates.show(certificate, network) for certificate in extra.certificates],
         invalid_before=extra.invalid_before,
         invalid_hereafter=extra.invalid_hereafter,
+        redeemer_count=extra.redeemers,
+        treasury_donation=extra.donation,
     )
 
 

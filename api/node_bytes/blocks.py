@@ -49,14 +49,12 @@ class WrongBytes(Exception):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a block's header says of its size and its maker.
+    """What a block's header says of its maker; None in Byron.
 
-    `size_bytes` is that of the body, in Byron of the whole block. `vrf_key` is the verification key of the maker's VRF
-    and `op_cert` the KES key that its operational certificate names, both 32 bytes; `op_cert_counter` is the number of
-    that certificate. These are None in Byron.
+    `vrf_key` is the verification key of the maker's VRF and `op_cert` the KES key that its operational certificate
+    names, both 32 bytes; `op_cert_counter` is the number of that certificate.
     """
 
-    size_bytes: int
     vrf_key: bytes | None
     op_cert: bytes | None
     op_cert_counter: int | None
@@ -193,23 +191,17 @@ class _Issuer(msgspec.Struct, frozen=True, rename="camel"):
     operational_certificate: _OperationalCertificate | None = None
 
 
-class _Size(msgspec.Struct, frozen=True):
-    bytes: int
-
-
 class _Header(msgspec.Struct, frozen=True):
-    """A block without its transactions. An epoch boundary block has neither size nor issuer."""
+    """A block without its transactions. An epoch boundary block has no issuer."""
 
     type: str
     id: str
-    size: _Size = _Size(0)
     issuer: _Issuer = _Issuer()
 
     @property
     def shown(self) -> Header:
         key, certificate = self.issuer.vrf_verification_key, self.issuer.operational_certificate
         return Header(
-            size_bytes=self.size.bytes,
             vrf_key=None if key is None else _bytes(key),
             op_cert=None if certificate is None else _bytes(certificate.kes.verification_key),
             op_cert_counter=None if certificate is None else certificate.count,

@@ -73,7 +73,7 @@ def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[byt
     Raises frames.Unreadable.
     """
     accounts: set[bytes] = set()
-    pools = set[bytes]() if block.pool_id is None else {block.pool_id}
+    pools = set[bytes]() if block.issuer is None else {block.issuer}
     for tx in (tx for group in block.transactions for tx in group):
         if tx.extra.withdrawals or tx.extra.credits:
             accounts.update(tx.extra.withdrawals, tx.extra.credits)

@@ -11,7 +11,7 @@ from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
 from shared import address, metadata, packed
 from shared.encoding import bech32_payload
-from shared.ledger import HASH28_BYTES, MAX_SLOT, Point, pool_id_of
+from shared.ledger import HASH28_BYTES, MAX_SLOT, Point, genesis_key_hash_of, pool_id_of
 from shared.packed import OutputKey
 
 _OF_FOUR = b"84"  # the head of an array of four items, in hex
@@ -61,17 +61,18 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
 class BlockEffects(msgspec.Struct, frozen=True, gc=False):
     """A block. `transactions` has one group per transaction: its sub-transactions (Dijkstra), then itself.
 
-    `pool_id` is that of the issuer, None in Byron. An epoch boundary block (`ebb`) has no slot: its point has slot -1
-    until packed_block.placed puts it at the first slot of its epoch.
+    `issuer` is the pool id, in Byron the hash of the genesis key; `size` is in bytes. An epoch boundary block (`ebb`)
+    has neither, and no slot: its point has slot -1 until packed_block.placed puts it at the first slot of its epoch.
     """
 
     point: Point
     block_no: int
     ancestor: str
     ebb: bool
-    pool_id: bytes | None
+    issuer: bytes | None
     transactions: list[list[Effects]]
     era: str
+    size: int | None
 
 
 def of_block(block: frames.Block) -> BlockEffects:
@@ -80,6 +81,8 @@ def of_block(block: frames.Block) -> BlockEffects:
     slot_no = -1 if ebb else block.slot
     if slot_no is None:
         raise frames.Unreadable(f"block {block.id} without a slot")
+    if not ebb and (block.size is None or block.issuer is None):
+        raise frames.Unreadable(f"block {block.id} at slot {slot_no} without a size or an issuer")
     if slot_no > MAX_SLOT or not 0 <= block.height <= MAX_SLOT:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no} and height {block.height}: out of range")
     try:
@@ -88,9 +91,10 @@ def of_block(block: frames.Block) -> BlockEffects:
             block_no=block.height,
             ancestor=block.ancestor,
             ebb=ebb,
-            pool_id=None if block.era == "byron" or block.issuer is None else _issuer(block.issuer.verification_key),
+            issuer=None if block.issuer is None else _issuer(block.issuer, block.era),
             transactions=[of_transaction(transaction, block.era) for transaction in block.transactions],
             era=block.era,
+            size=None if block.size is None else block.size.bytes,
         )
     except (ValueError, OverflowError) as error:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no}: {error}") from error
@@ -123,7 +127,7 @@ def of_transaction(tx: frames.Transaction, era: str) -> list[Effects]:
 
 
 def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
-    carried = attachments.collect(tx, tx.outputs)
+    carried, extra = attachments.collect(tx, tx.outputs), _extra(tx, era)
     return Effects(
         tx_hash=hash_bytes(tx.id),
         inputs=_inputs(tx.inputs),
@@ -132,17 +136,18 @@ def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
         mint=_assets(tx.mint) if tx.mint else {},
         fee=fee,
         size=_size(tx),
-        extra=_extra(tx, era),
+        extra=extra,
         certificates=tx.certificates,
-        other_payments=_other_payments(tx) if tx.credits or tx.proposals or tx.treasury else 0,
+        other_payments=extra.donation + _other_payments(tx) if extra.donation or tx.credits or tx.proposals else 0,
         attached=carried.attached,
         datums=carried.datums,
         scripts=carried.scripts,
     )
 
 
-def _issuer(verification_key: str) -> bytes:
-    return pool_id_of(bytes.fromhex(verification_key))
+def _issuer(issuer: frames.Issuer, era: str) -> bytes:
+    key = bytes.fromhex(issuer.verification_key)
+    return genesis_key_hash_of(key) if era == "byron" else pool_id_of(key)
 
 
 def _inputs(references: list[frames.Reference]) -> list[OutputKey]:
@@ -180,6 +185,8 @@ def _extra(tx: frames.SubTransaction, era: str, *, valid: bool = True) -> packed
         tx.validity_interval.invalid_after,
         credits=_by_account(tx.credits) if tx.credits else {},
         certificate_places=certificate_places.locate(tx, era) if tx.certificates else [],
+        redeemers=len(tx.redeemers),
+        donation=0 if tx.treasury is None or tx.treasury.donation is None else frames.lovelace(tx.treasury.donation),
     )
 
 
@@ -199,8 +206,8 @@ def _metadata(labels: dict[str, frames.Metadatum]) -> tuple[dict[int, bytes], di
 
 
 def _other_payments(tx: frames.SubTransaction) -> int:
-    paid = 0 if tx.treasury is None or tx.treasury.donation is None else frames.lovelace(tx.treasury.donation)
-    paid += sum(frames.lovelace(proposal.deposit) for proposal in tx.proposals if proposal.deposit is not None)
+    """The deposits of proposals, and the credits."""
+    paid = sum(frames.lovelace(proposal.deposit) for proposal in tx.proposals if proposal.deposit is not None)
     return paid + sum(frames.lovelace(credit) for credit in tx.credits.values())
 
 

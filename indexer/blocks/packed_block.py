@@ -98,9 +98,10 @@ class PackedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     block_no: int
     ancestor: str
     ebb: bool
-    pool_id: bytes | None
+    issuer: bytes | None
     node_tip: frames.NodePoint
     host_count: int
+    size: int | None
     lookups: Lookups
     observations: Observations
     packed: bytes
@@ -131,9 +132,10 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
         block_no=block.block_no,
         ancestor=block.ancestor,
         ebb=block.ebb,
-        pool_id=block.pool_id,
+        issuer=block.issuer,
         node_tip=node_tip,
         host_count=len(block.transactions),
+        size=block.size,
         lookups=Lookups(
             tx_hashes=list(made),
             spent=[key for key in spent if packed.tx_hash_of(key) not in made],

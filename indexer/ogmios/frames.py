@@ -160,6 +160,10 @@ class TreasuryDonation(_Struct, frozen=True):
     donation: Lovelace | None = None
 
 
+class Redeemer(_Struct, frozen=True):
+    """A redeemer. Only their number is used."""
+
+
 class SubTransaction(_Struct, frozen=True):
     """A Dijkstra sub-transaction, and the common fields of a transaction."""
 
@@ -176,6 +180,7 @@ class SubTransaction(_Struct, frozen=True):
     treasury: TreasuryDonation | None = None
     datums: dict[str, str] = {}
     scripts: dict[str, Script] = {}
+    redeemers: list[Redeemer] = []
     cbor: msgspec.Raw = NO_BYTES
 
     @property
@@ -203,8 +208,14 @@ class Issuer(_Struct, frozen=True):
     verification_key: str
 
 
+class NumberOfBytes(_Struct, frozen=True):
+    """A size."""
+
+    bytes: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+
+
 class Block(_Struct, frozen=True):
-    """A block. An epoch boundary block (`ebb`) has no slot and no transactions."""
+    """A block. An epoch boundary block (`ebb`) has no slot, no size and no transactions."""
 
     type: str
     era: str
@@ -212,6 +223,7 @@ class Block(_Struct, frozen=True):
     ancestor: str
     height: int
     slot: int | None = None
+    size: NumberOfBytes | None = None
     issuer: Issuer | None = None
     transactions: list[Transaction] = []
 

@@ -144,9 +144,12 @@ class _BlockRows:
                     ]
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
-        pool_no = None if block.pool_id is None else resolver.pools[block.pool_id]
-        rows.inserts[tables.BLOCK].append(tables.Block(slot_no, block.block_no, index, pool_no, block.point.block_hash))
-        rows.staking.add_block(block, epoch_no, resolver)
+        assert block.issuer is not None and block.size is not None, "only an epoch boundary block has neither"
+        pool_no = resolver.pools[block.issuer]
+        row = tables.Block(slot_no, block.block_no, index, pool_no, block.size, block.point.block_hash)
+        rows.inserts[tables.BLOCK].append(row)
+        if block.era != "byron":
+            rows.staking.blocks[pool_no, epoch_no] += 1
 
     def _add_transaction(
         self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus

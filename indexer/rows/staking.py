@@ -14,7 +14,7 @@ from indexer.blocks.certificates import (
     changes_of,
 )
 from indexer.blocks.genesis import Genesis
-from indexer.blocks.packed_block import PackedBlock, Transaction
+from indexer.blocks.packed_block import Transaction
 from indexer.rows import tables
 from indexer.rows.resolver import Resolver
 from indexer.rows.tables import Inserts
@@ -43,7 +43,8 @@ class Delegation(NamedTuple):
 class Staking(msgspec.Struct):
     """Rows of certificates, which go into `inserts`, and changes, of a batch whose blocks are all of one epoch.
 
-    `begun` are the epochs that begin with its first block, `delegations` those that change, by stake_no.
+    `begun` are the epochs that begin with its first block, `delegations` those that change, by stake_no. `blocks`
+    counts those of pools and genesis delegates, by pool_no and epoch.
     """
 
     begun: list[int]
@@ -53,11 +54,6 @@ class Staking(msgspec.Struct):
     blocks: Counter[tuple[PoolNo, int]] = msgspec.field(default_factory=Counter)
     withdrawn: Counter[StakeNo] = msgspec.field(default_factory=Counter)
     credited: set[StakeNo] = set()
-
-    def add_block(self, block: PackedBlock, epoch_no: int, resolver: Resolver) -> None:
-        """Count a block for its pool or genesis delegate; blocks of Byron have none."""
-        if block.pool_id is not None:
-            self.blocks[resolver.pools[block.pool_id], epoch_no] += 1
 
     def add(self, tx_id: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
         """Add the certificates, withdrawals and credits of one transaction."""

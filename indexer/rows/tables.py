@@ -112,7 +112,8 @@ class Block(NamedTuple):
     slot_no: int
     block_no: int
     tx_count: int
-    pool_no: PoolNo | None
+    pool_no: PoolNo
+    size: int
     hash: bytes
 
 

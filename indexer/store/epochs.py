@@ -78,7 +78,8 @@ async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slo
     epoch_no = network.epoch_of(point.slot_no)
     next_slots = [network.epoch_start(epoch_no + 1), network.epoch_start(epoch_no + 2)]
     lovelace_out = sum(lovelace for tx_id, lovelace in undone.lovelace_out if slot_of(tx_id) < next_slots[0])
-    reverted = await _undo.only(db, first_slot, tx_id_of(first_slot, 0), epoch_no, *next_slots, lovelace_out)
+    slots = *next_slots, network.byron_slots
+    reverted = await _undo.only(db, first_slot, tx_id_of(first_slot, 0), epoch_no, *slots, lovelace_out)
     await _undo_readings.run(db, epoch_no)
     return reverted
 

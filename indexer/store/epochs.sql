@@ -123,8 +123,8 @@ INSERT INTO live_stake (lovelace) SELECT coalesce(sum(lovelace), 0) FROM delegat
 -- name: undo
 -- Before the blocks from slot $1 and tx_id $2 on are deleted: take those of the new tip's epoch, $3, out of its sums,
 -- and those of this epoch and the next one out of their pools' counts. $4 and $5 are the first slots of the two epochs
--- after it, and $6 is the lovelace of the outputs in the undone blocks of epoch $3. Rows of later epochs are deleted
--- with the blocks.
+-- after it, $6 is the first slot after Byron, and $7 the lovelace of the outputs in the undone blocks of epoch $3. Rows
+-- of later epochs are deleted with the blocks.
 --
 -- Returns the stake credentials of undone events, and the pools that were reaped in undone epochs.
 WITH undone AS MATERIALIZED (
@@ -140,10 +140,10 @@ WITH undone AS MATERIALIZED (
 ), smaller AS (
     UPDATE epoch SET
         blocks = epoch.blocks - sums.blocks, tx_count = tx_count - sums.transactions, fees = epoch.fees - sums.fees,
-        output = output - $6::numeric
+        output = output - $7::numeric
     FROM sums WHERE epoch_no = $3 AND epoch.blocks > sums.blocks
 ), of_pools AS MATERIALIZED (
-    SELECT pool_no, epoch_no, count(*) AS blocks FROM undone WHERE pool_no IS NOT NULL GROUP BY pool_no, epoch_no
+    SELECT pool_no, epoch_no, count(*) AS blocks FROM undone WHERE slot_no >= $6 GROUP BY pool_no, epoch_no
 ), emptied_pools AS (
     DELETE FROM pool_epoch p USING of_pools u
     WHERE p.pool_no = u.pool_no AND p.epoch_no = u.epoch_no AND p.blocks = u.blocks AND active_stake = 0

@@ -52,6 +52,7 @@ def block(slot: int, height: int, *transactions: Json) -> Json:
         "height": height,
         "slot": slot,
         "issuer": {"verificationKey": "00" * 32},
+        "size": {"bytes": 1_000},
         "transactions": list(transactions),
     }
 

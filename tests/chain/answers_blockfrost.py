@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from fractions import Fraction
+from hashlib import blake2b
 from math import ceil
 from random import Random
 from typing import Any, TypeVar
@@ -28,7 +29,9 @@ from tests.chain.model import (
     Transaction,
     bech32,
     bech32_payload,
+    donation,
     fingerprint,
+    redeemer_count,
     stake_address,
 )
 from tests.chain.model_assets import AssetKey, by_hex, text_of
@@ -88,8 +91,6 @@ class Facade:
             yield "earlier blocks"
         if any("cbor" not in tx.declared for tx in self.ledger.transactions.values()):
             yield "transactions as CBOR"
-        if self.ledger.clock.byron_slots:
-            yield "issuers of Byron"
 
     def _active_from(self) -> dict[tuple[str, int], int | None]:
         """The first epoch in which the parameters of each pool registration count, by transaction and place.
@@ -184,7 +185,8 @@ class Facade:
             "slot": known["slot_no"],
             "epoch": known["epoch_no"],
             "epoch_slot": known["epoch_slot"],
-            "slot_leader": known["pool_id"],
+            "slot_leader": self.slot_leader(place),
+            "size": known["size"],
             "tx_count": known["tx_count"],
             "output": known["output"] if fees else None,
             "fees": None if None in fees or not fees else known["fees"],
@@ -195,17 +197,26 @@ class Facade:
 
     def header(self, place: int) -> Json:
         """What is read from the node."""
-        found: Json = dict.fromkeys(("size", "block_vrf", "op_cert", "op_cert_counter"))
+        found: Json = dict.fromkeys(("block_vrf", "op_cert", "op_cert_counter"))
         if not self.follows(place):
             return found
         block = self.chain.blocks.blocks[place]
-        found["size"] = block["size"]["bytes"]
         if block["type"] == "praos":
             certificate = block["issuer"]["operationalCertificate"]
             found["block_vrf"] = bech32("vrf_vk", bytes.fromhex(block["issuer"]["vrfVerificationKey"]))
             found["op_cert"] = certificate["kes"]["verificationKey"]
             found["op_cert_counter"] = str(certificate["count"])
         return found
+
+    def slot_leader(self, place: int) -> str:
+        """The pool, or what cardano-db-sync calls those that are none, by its `mkSlotLeader`, without "Key"."""
+        blocks = self.chain.blocks
+        if blocks.blocks[place]["era"] == "byron":
+            key = bytes.fromhex(blocks.blocks[place]["issuer"]["verificationKey"])[:32]
+            return f"ByronGenesis-{blake2b(key, digest_size=32).hexdigest()[:16]}"
+        pool = blocks.issuer(place)
+        registered = self.partial or pool in self.chain.pools.parameters
+        return pool if registered else f"ShelleyGenesis-{bech32_payload(pool).hex()[:16]}"
 
     def follows(self, place: int) -> bool:
         """Whether the node can be asked for a block: the index must know what precedes it."""
@@ -343,9 +354,11 @@ class Facade:
                 "pool_update_count": kinds.count("stakePoolRegistration"),
                 "pool_retire_count": kinds.count("stakePoolRetirement"),
                 "asset_mint_or_burn_count": len(tx.mint),
+                "redeemer_count": redeemer_count(tx),
                 "valid_contract": valid,
+                "treasury_donation": str(donation(tx)),
             }
-            | dict.fromkeys(("mir_cert_count", "redeemer_count", "treasury_donation")),
+            | dict.fromkeys(("mir_cert_count",)),
             hash=tx.tx_hash,
         )
         moved = {
@@ -1069,13 +1082,14 @@ def carried(output: Output | None) -> Json:
 
 
 def deposit(tx: Transaction, valid: bool) -> int | None:
-    """The lovelace that neither outputs nor fee explain; None if the spent outputs are unknown."""
+    """The lovelace that neither outputs, fee nor donation explain; None if the spent outputs are unknown."""
     if not valid:
         return 0
     known = [source.lovelace for _, source in tx.inputs if source is not None]
     if tx.fee is None or len(known) < len(tx.inputs):
         return None
-    return sum(known) + sum(tx.withdrawals.values()) - sum(output.lovelace for _, output in tx.outputs) - tx.fee
+    made = sum(output.lovelace for _, output in tx.outputs)
+    return sum(known) + sum(tx.withdrawals.values()) - made - tx.fee - donation(tx)
 
 
 def text(number: int | None) -> str | None:

@@ -238,7 +238,20 @@ class Ledger:
             "withdrawals": [{"stake_address": account, "lovelace": paid} for account, paid in tx.withdrawals.items()],
             "invalid_before": interval.get("invalidBefore"),
             "invalid_hereafter": interval.get("invalidAfter"),
+            "redeemer_count": redeemer_count(tx),
+            "treasury_donation": donation(tx),
         }
+
+
+def redeemer_count(tx: Transaction) -> int:
+    """Those of a transaction with failed scripts do not count."""
+    return len(tx.declared.get("redeemers", ())) if tx.declared.get("spends", "inputs") == "inputs" else 0
+
+
+def donation(tx: Transaction) -> int:
+    """What a transaction whose scripts did not fail gives to the treasury."""
+    given = tx.declared.get("treasury", {}).get("donation") if tx.declared.get("spends", "inputs") == "inputs" else None
+    return int(given["ada"]["lovelace"]) if given else 0
 
 
 def happened(host: Json) -> Iterator[Json]:

@@ -28,7 +28,6 @@ class Blocks:
         """GET /v1/blocks/:block, for the block at this place."""
         block, slot, clock = self.blocks[place], self.slots[place], self.ledger.clock
         neighbours = [self.blocks[at]["id"] if 0 <= at < len(self.blocks) else None for at in (place - 1, place + 1)]
-        key = block["issuer"]["verificationKey"]
         epoch = clock.epoch_of(slot)
         return {
             "block_hash": block["id"],
@@ -37,14 +36,18 @@ class Blocks:
             "epoch_no": epoch,
             "epoch_slot": slot - clock.first_slot(epoch),
             "block_time": clock.time(slot),
-            "pool_id": None
-            if slot < clock.byron_slots
-            else bech32("pool", blake2b(bytes.fromhex(key), digest_size=28).digest()),
+            "pool_id": None if slot < clock.byron_slots else self.issuer(place),
+            "size": block["size"]["bytes"],
             "tx_count": len(self.transactions[place]),
             **self.sums([place]),
             "previous_block": neighbours[0],
             "next_block": neighbours[1],
         }
+
+    def issuer(self, place: int) -> str:
+        """The id of the pool or genesis delegate that made a block after Byron."""
+        key = self.blocks[place]["issuer"]["verificationKey"]
+        return bech32("pool", blake2b(bytes.fromhex(key), digest_size=28).digest())
 
     def listed(self, place: int) -> list[Json]:
         """All of GET /v1/blocks/:block/transactions, in the block's order."""

@@ -26,7 +26,7 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     )
     for block_no, point in ((9, FIRST), (10, SECOND)):
         await connection.execute(
-            "INSERT INTO block VALUES ($1, $2, 0, NULL, $3)", point.slot_no, block_no, point.block_hash
+            "INSERT INTO block VALUES ($1, $2, 0, 1, 1, $3)", point.slot_no, block_no, point.block_hash
         )
     await connection.execute(
         "INSERT INTO tip VALUES (true, $1, 10, $2, 8, 0, 'live')", SECOND.slot_no, SECOND.block_hash

@@ -75,6 +75,7 @@ def _block(slot_no: int, block_no: int, ancestor: str, transactions: Sequence[Js
         "height": block_no,
         "slot": slot_no,
         "issuer": {"verificationKey": "00" * 32},
+        "size": {"bytes": 1_000},
         "transactions": list(transactions),
     }
 

@@ -77,4 +77,4 @@ def test_a_format_is_checked() -> None:
 def test_a_null_is_allowed_only_where_the_chain_lacks_what_it_shows() -> None:
     blockfrost_schemas.check("/txs/{hash}", TX | {"deposit": None}, ["earlier blocks"])
     with pytest.raises(AssertionError):
-        blockfrost_schemas.check("/txs/{hash}", TX | {"deposit": None}, ["issuers of Byron"])
+        blockfrost_schemas.check("/txs/{hash}", TX | {"deposit": None}, ["transactions as CBOR"])

@@ -141,7 +141,15 @@ def test_an_empty_treasury_of_ogmios_6_14_is_read() -> None:
 )
 def test_invalid_hex_and_addresses_are_unreadable_and_name_the_block(part: dict[str, Any]) -> None:
     block = frames.Block(
-        type="praos", era="conway", id=_id(4), ancestor=_id(3), height=1, slot=7, transactions=[_tx(**part)]
+        type="praos",
+        era="conway",
+        id=_id(4),
+        ancestor=_id(3),
+        height=1,
+        slot=7,
+        size=frames.NumberOfBytes(9),
+        issuer=frames.Issuer("00" * 32),
+        transactions=[_tx(**part)],
     )
     with pytest.raises(frames.Unreadable, match=f"{_id(4)} at slot 7"):
         effects.of_block(block)
@@ -157,7 +165,7 @@ def test_invalid_hex_and_addresses_are_unreadable_and_name_the_block(part: dict[
     ],
 )
 def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: dict[str, Any]) -> None:
-    block = BlockEffects(AT, 1, "", False, None, [[_only(_tx(**part))]], "conway")
+    block = BlockEffects(AT, 1, "", False, bytes(28), [[_only(_tx(**part))]], "conway", 9)
     with pytest.raises(frames.Unreadable, match=f"{'00' * 32} at slot 7: transaction {_id(1)}"):
         packed_block.pack(block, frames.NodePoint(7, _id(0)), PREVIEW)
 
@@ -196,7 +204,7 @@ def _fee_of(group: list[Effects], sources: dict[int, PaidOutput], rules: Rules =
         resolved = ResolvedOutput(tx_id_of(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
         resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): resolved})
     block = packed_block.pack(
-        BlockEffects(AT, 1, "", False, None, [group], "conway"), frames.NodePoint(7, _id(0)), PREVIEW
+        BlockEffects(AT, 1, "", False, bytes(28), [group], "conway", 9), frames.NodePoint(7, _id(0)), PREVIEW
     )
     first_seen = Inserts()
     built = asyncio.run(rows.build([block], first_seen, [], "conway", resolver, rules))

@@ -257,5 +257,6 @@ def _block(*kinds: str, cbor: str | None = "00", **more: object) -> PackedBlock:
     if cbor is not None:
         tx["cbor"] = cbor
     block = {"type": "praos", "era": "conway", "id": "00" * 32, "ancestor": "", "height": 1, "slot": 1}
+    block |= {"issuer": {"verificationKey": "00" * 32}, "size": {"bytes": 9}}
     read = msgspec.json.decode(msgspec.json.encode(block | {"transactions": [tx]}), type=frames.Block)
     return packed_block.pack(effects.of_block(read), frames.NodePoint(1, "00" * 32), PREVIEW)

@@ -20,7 +20,7 @@ async def check(moments: Moments, network: Network, *, from_origin: bool) -> lis
     """Run all checks of this module, each in its own snapshot."""
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
-        CheckResult("chain", await moments.all(_chain, MAX_SHOWN, network.byron_slots)),
+        CheckResult("chain", await moments.all(_chain, MAX_SHOWN)),
         CheckResult("era_start", await moments.all(_eras, MAX_SHOWN, network.byron_slots)),
         CheckResult(
             "epoch_boundary_block",

@@ -9,8 +9,8 @@ SELECT tx_id, tx_hash, address FROM genesis_output ORDER BY tx_hash
 SELECT tx_id, pool_no, parameters FROM pool_update ORDER BY tx_id
 
 -- name: check_chain
--- The index begins where its tip says; blocks are numbered without gaps; from slot $2 on, after Byron, each block has
--- an issuer. blocks.py compares blocks with their transactions, from tx_id 0 on.
+-- The index begins where its tip says, and blocks are numbered without gaps. blocks.py compares blocks with their
+-- transactions, from tx_id 0 on.
 SELECT 'first_block_no of tip' AS what, NULL::bytea AS address, first_block_no::text AS indexed,
        first.block_no::text AS recomputed
 FROM tip, (
@@ -25,9 +25,6 @@ WHERE block_no <> before + 1
 UNION ALL
 SELECT 'tx_id of tx ' || encode(hash, 'hex'), NULL, tx_id::text, 'at least 0'
 FROM tx WHERE tx_id < 0
-UNION ALL
-SELECT 'pool_no of block ' || slot_no, NULL, pool_no::text, CASE WHEN slot_no >= $2 THEN 'a pool' END
-FROM block WHERE (pool_no IS NULL) = (slot_no >= $2)
 LIMIT $1
 
 -- name: check_eras

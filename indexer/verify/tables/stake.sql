@@ -22,7 +22,7 @@ SELECT format('blocks of pool %s in epoch %s', encode(pool.pool_id, 'hex'), epoc
 FROM pool_epoch
 FULL JOIN (
     SELECT pool_no, (slot_no - $2::bigint) / $4::bigint + $3::bigint AS epoch_no, count(*) AS blocks
-    FROM block WHERE pool_no IS NOT NULL GROUP BY 1, 2
+    FROM block WHERE slot_no >= $2::bigint GROUP BY 1, 2
 ) made USING (pool_no, epoch_no)
 LEFT JOIN pool USING (pool_no)
 CROSS JOIN (SELECT (slot_no - $2::bigint) / $4::bigint + $3::bigint + 1 AS next_epoch_no FROM tip) tip
