@@ -498,19 +498,24 @@ CREATE TABLE tx (
     inputs   bytea   NOT NULL,
     mint     bytea,
     extra    bytea,
-    attached bytea
+    attached bytea,
+    referred bytea
 );
 COMMENT ON TABLE tx IS
-    'One row per transaction; outputs, inputs, mint, extra and attached are packed by shared/packed.py, with '
+    'One row per transaction; outputs, inputs, mint, extra, attached and referred are packed by shared/packed.py, with '
     'addresses and assets as their numbers.';
 COMMENT ON COLUMN tx.tx_id IS
     'slot_no << 16 | index in the block; Dijkstra''s sub-transactions are numbered before their host.';
 COMMENT ON COLUMN tx.fee IS 'Lovelace; null if it depends on an output from before the first indexed block.';
 COMMENT ON COLUMN tx.attached IS 'Datums and reference scripts of its outputs, by hash; null if no output has any.';
+COMMENT ON COLUMN tx.referred IS
+    'What it names without spending or making it: its reference inputs, its collateral, and the return of that; null '
+    'if there is none of these, and if its scripts failed.';
 COMMENT ON COLUMN tx.size IS 'Bytes as the ledger counts them; null if the node does not send transactions as CBOR.';
 -- NOTE: packed bytes hardly compress, and Postgres would try on every row above 2 kB.
 ALTER TABLE tx ALTER outputs SET STORAGE EXTERNAL, ALTER inputs SET STORAGE EXTERNAL,
-    ALTER mint SET STORAGE EXTERNAL, ALTER extra SET STORAGE EXTERNAL, ALTER attached SET STORAGE EXTERNAL;
+    ALTER mint SET STORAGE EXTERNAL, ALTER extra SET STORAGE EXTERNAL, ALTER attached SET STORAGE EXTERNAL,
+    ALTER referred SET STORAGE EXTERNAL;
 CREATE INDEX tx_hash ON tx USING hash (hash);
 
 CREATE TABLE genesis_output (

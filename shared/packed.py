@@ -1,4 +1,4 @@
-"""Inputs, outputs, what they carry, mints and extras of a transaction <-> the bytes in its row.
+"""Inputs, outputs, what they carry, mints, extras and references of a transaction <-> the bytes in its row.
 
 Each column is a version byte followed by MessagePack. One row per transaction is faster to copy, smaller to store and
 cheaper to read than one row per input and output (docs/decisions/0002). Addresses and assets are row numbers, which
@@ -49,6 +49,25 @@ class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False):
     datum_hash: bytes | None
     inline: bool
     script_hash: bytes | None
+
+
+Referred = tuple[Annotated[int, msgspec.Meta(ge=-(1 << 63), lt=1 << 63)] | bytes, Annotated[int, _INPUT_INDEX]]
+"""An output by the tx_id of its transaction, or by its hash if it precedes the first indexed block; and its index."""
+
+
+class Returned(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A collateral return: its address, or the place of an output that pays the same address; and its lovelace."""
+
+    address: Annotated[int, _OUTPUT_INDEX] | bytes
+    lovelace: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class References(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The outputs that a transaction names without spending them, and its collateral return."""
+
+    references: list[Referred] = []
+    collaterals: list[Referred] = []
+    returned: Returned | None = None
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -239,6 +258,7 @@ _spent = msgspec.msgpack.Decoder(list[Spent])
 _inputs = msgspec.msgpack.Decoder(list[Input])
 _attached = msgspec.msgpack.Decoder(list[Attached])
 _mint = msgspec.msgpack.Decoder(Quantities)
+_referred = msgspec.msgpack.Decoder(References)
 _extra = msgspec.msgpack.Decoder(Extra)
 _strict_extra = msgspec.msgpack.Decoder(_StrictExtra)
 _pool_parameters = msgspec.msgpack.Decoder(PoolParameters)
@@ -293,6 +313,16 @@ def pack_attached(attached: Sequence[Attached]) -> bytes | None:
 def unpack_attached(data: bytes | None) -> dict[int, Attached]:
     """The datums and reference scripts of a transaction's outputs by output index; no bytes mean none."""
     return {} if data is None else {attached.output_index: attached for attached in _attached.decode(_body(data))}
+
+
+def pack_referred(references: References) -> bytes | None:
+    """What a transaction names without spending or making it as bytes, or None for nothing."""
+    return None if references == _NO_REFERENCES else _VERSION + _encode(references)
+
+
+def unpack_referred(data: bytes | None) -> References:
+    """What a transaction names without spending or making it; no bytes mean nothing."""
+    return _NO_REFERENCES if data is None else _referred.decode(_body(data))
 
 
 def output_key(tx_hash: bytes, index: int) -> OutputKey:
@@ -377,7 +407,7 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
     return _pool_parameters.decode(_body(data))
 
 
-_NOTHING = Extra()
+_NOTHING, _NO_REFERENCES = Extra(), References()
 _WITHDRAWALS_KEY = _encode(_SHORT["withdrawals"])
 _NIL = _encode(None)
 # The start of an input: an array of three elements, the first of them 32 bytes, the hash.

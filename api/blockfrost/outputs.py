@@ -1,6 +1,6 @@
 """Data of outputs that this API's answers lack: the blocks and places of their transactions, and their spenders."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -8,7 +8,7 @@ from api.blockfrost import amounts
 from api.blockfrost.amounts import Amount
 from api.chain.utxos import UnspentOutput
 from shared import packed, sql
-from shared.ledger import slot_of
+from shared.ledger import AddressNo, slot_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -54,6 +54,27 @@ class Placed(msgspec.Struct, frozen=True):
     attached: bytes | None
 
 
+class Named(msgspec.Struct, frozen=True):
+    """An output that a transaction names, and what the outputs of its transaction carry, packed."""
+
+    output: packed.Input
+    attached: bytes | None = None
+
+
+class _Made(msgspec.Struct, frozen=True):
+    tx_id: int
+    hash: bytes
+    outputs: bytes
+    attached: bytes | None
+
+
+class _GenesisOutput(msgspec.Struct, frozen=True):
+    tx_id: int
+    tx_hash: bytes
+    address_no: AddressNo
+    lovelace: int
+
+
 class _Paid(msgspec.Struct, frozen=True):
     hash: bytes
     outputs: bytes
@@ -67,6 +88,8 @@ class _Spender(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _blocks_at = _sql.query("blocks_at", BlockAt)
 _placed = _sql.query("placed", Placed)
+_made = _sql.query("made", _Made)
+_of_genesis = _sql.query("of_genesis", _GenesisOutput)
 _paid = _sql.query("paid", _Paid)
 _spenders = _sql.query("spenders", _Spender)
 
@@ -101,6 +124,26 @@ async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:
     """Transactions by hash; unknown ones are omitted."""
     wanted = [bytes.fromhex(digits) for digits in set(hashes)]
     return {row.hash.hex(): row for row in await _placed.all(db, wanted)}
+
+
+async def named(db: Connection, wanted: Sequence[packed.Referred]) -> list[Named]:
+    """The outputs that a transaction names without spending them. One from before the index has no source."""
+    tx_ids = {tx_id for tx_id, _ in wanted if isinstance(tx_id, int)}
+    first = {tx_id for tx_id in tx_ids if tx_id < 0}
+    made = {row.tx_id: row for row in await _made.all(db, list(tx_ids - first))} if tx_ids > first else {}
+    genesis = {row.tx_id: row for row in await _of_genesis.all(db, list(first))} if first else {}
+    found = []
+    for name, index in wanted:
+        if isinstance(name, bytes):
+            found.append(Named(packed.Input(name, index, None)))
+        elif name in first:
+            output = packed.Output(genesis[name].address_no, genesis[name].lovelace)
+            found.append(Named(packed.Input(genesis[name].tx_hash, index, output)))
+        else:
+            row = made[name]
+            source = packed.unpack_output_at(row.outputs, index)
+            found.append(Named(packed.Input(row.hash, index, source), row.attached))
+    return found
 
 
 async def paid(db: Connection, hashes: Iterable[str]) -> Mapping[str, int]:

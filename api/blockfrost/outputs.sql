@@ -8,6 +8,16 @@ SELECT slot_no, block_no, hash FROM block WHERE slot_no = ANY ($1::bigint[])
 -- Transactions by hash: a look-up for each.
 SELECT tx.hash, tx.tx_id, tx.attached FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
+-- name: made
+-- Transactions by tx_id, with their packed outputs: a look-up for each.
+SELECT tx_id, hash, outputs, attached FROM tx WHERE tx_id = ANY ($1::bigint[])
+
+-- name: of_genesis
+-- Outputs of the genesis by the negative tx_id: a look-up for each.
+SELECT g.tx_id, g.tx_hash, address.address_no, g.lovelace
+FROM genesis_output g JOIN address ON address.raw = g.address
+WHERE g.tx_id = ANY ($1::bigint[])
+
 -- name: paid
 -- The packed outputs of transactions by hash: a look-up for each.
 SELECT tx.hash, tx.outputs FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash

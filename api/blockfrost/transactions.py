@@ -1,6 +1,6 @@
 """`/txs`: a transaction, its inputs and outputs, and its other parts."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import cbor2
@@ -10,6 +10,7 @@ from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, byron_size, outputs, plain
 from api.blockfrost.amounts import Amount
+from api.blockfrost.outputs import Placed
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
 from api.chain.transactions import FoundTransaction, FullTransaction, LabelMetadata, Value
@@ -61,7 +62,10 @@ class Transaction(msgspec.Struct, frozen=True):
 
 
 class Input(msgspec.Struct, frozen=True):
-    """A spent output. Address and amount are null if it precedes the first indexed block."""
+    """A spent output, one that is only read (`reference`), or one that failed scripts would have cost (`collateral`).
+
+    Address and amount are null if it precedes the first indexed block.
+    """
 
     address: str | None
     amount: list[Amount] | None
@@ -71,11 +75,14 @@ class Input(msgspec.Struct, frozen=True):
     inline_datum: str | None
     reference_script_hash: str | None
     collateral: bool
-    reference: bool = False
+    reference: bool
 
 
 class Output(msgspec.Struct, frozen=True):
-    """An output. `consumed_by_tx` is null while it is unspent."""
+    """An output, or the change that failed scripts would have left of the `collateral`.
+
+    `consumed_by_tx` is null while it is unspent.
+    """
 
     address: str
     amount: list[Amount]
@@ -88,9 +95,10 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class InputsAndOutputs(msgspec.Struct, frozen=True):
-    """The inputs that a transaction spent and the outputs that it made.
+    """The inputs of a transaction, those that it only reads first, its collateral last; and its outputs.
 
-    If its scripts failed, these are its collateral, which Blockfrost then does not mark as such.
+    If its scripts failed, these are the collateral that it spent and its change, which Blockfrost then does not mark as
+    such.
     """
 
     hash: str
@@ -219,49 +227,122 @@ async def _shown(db: Connection, row: FoundTransaction, network: Network) -> Inp
     spent = [spending.tx_hash.hex() for spending in packed.unpack_spent(row.inputs)]
     sources = await outputs.placed(db, [transaction.tx_hash, *spent])
     spenders = await outputs.spenders(db, sources[transaction.tx_hash].tx_id)
-
-    async def carried(made: Sequence[tuple[str, int]]) -> list[Carried]:
-        return await contracts.carried(
-            db, [(sources[tx_hash].attached if tx_hash in sources else None, index) for tx_hash, index in made]
+    named = packed.unpack_referred(row.referred)
+    attached = sources[transaction.tx_hash].attached
+    carried = await contracts.carried(db, [(attached, output.output_index) for output in transaction.outputs])
+    count = len(named.references) + len(spent) + len(named.collaterals)
+    are_few = len(row.inputs) <= MAX_AT_ONCE_BYTES and count <= transactions.INPUTS_AT_ONCE
+    made = [
+        Output(
+            address=output.address,
+            amount=amounts.from_value(output.value),
+            output_index=output.output_index,
+            data_hash=what.data_hash,
+            inline_datum=what.inline_datum,
+            collateral=False,
+            reference_script_hash=what.reference_script_hash,
+            consumed_by_tx=spenders.get(output.output_index),
         )
-
-    async def inputs() -> AsyncIterator[Input]:
-        async for some in transactions.input_batches(db, row.numbering, row.inputs, grouped=False):
-            what = await carried([(source.tx_hash, source.output_index) for source in some])
-            for source, its in zip(some, what, strict=True):
-                yield _input(source, its)
-
-    made = await carried([(transaction.tx_hash, output.output_index) for output in transaction.outputs])
-    are_few = len(row.inputs) <= MAX_AT_ONCE_BYTES and len(spent) <= transactions.INPUTS_AT_ONCE
+        for output, what in zip(transaction.outputs, carried, strict=True)
+    ]
+    if named.returned is not None:
+        made.append(_returned(named.returned, transaction))
     return InputsAndOutputs(
         transaction.tx_hash,
-        [shown async for shown in inputs()] if are_few else in_parts(inputs()),
+        await _few_inputs(db, row, named, sources) if are_few else in_parts(_many_inputs(db, row, named, sources)),
+        made,
+    )
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """An input or what a transaction names, and what the outputs of its transaction carry, packed."""
+
+    source: packed.Input
+    attached: bytes | None
+    collateral: bool = False
+    reference: bool = False
+
+
+async def _few_inputs(
+    db: Connection, row: FoundTransaction, named: packed.References, sources: Mapping[str, Placed]
+) -> list[Input]:
+    """All inputs of a transaction, at once."""
+    found = await outputs.named(db, [*named.references, *named.collaterals]) if row.referred is not None else []
+    references, collaterals = found[: len(named.references)], found[len(named.references) :]
+    return await _entries(
+        db,
+        row,
         [
-            Output(
-                address=output.address,
-                amount=amounts.from_value(output.value),
-                output_index=output.output_index,
-                data_hash=what.data_hash,
-                inline_datum=what.inline_datum,
-                collateral=False,
-                reference_script_hash=what.reference_script_hash,
-                consumed_by_tx=spenders.get(output.output_index),
-            )
-            for output, what in zip(transaction.outputs, made, strict=True)
+            *(_Entry(each.output, each.attached, reference=True) for each in references),
+            *(_Entry(spent, _attached(spent, sources)) for spent in packed.unpack_inputs(row.inputs)),
+            *(_Entry(each.output, each.attached, collateral=True) for each in collaterals),
         ],
     )
 
 
-def _input(spent: transactions.Input, what: Carried) -> Input:
+async def _many_inputs(
+    db: Connection, row: FoundTransaction, named: packed.References, sources: Mapping[str, Placed]
+) -> AsyncIterator[Input]:
+    """The same, some at a time."""
+    for some in _parts(named.references):
+        found = await outputs.named(db, some)
+        for shown in await _entries(db, row, [_Entry(each.output, each.attached, reference=True) for each in found]):
+            yield shown
+    for spent in transactions.input_parts(row.inputs):
+        for shown in await _entries(db, row, [_Entry(each, _attached(each, sources)) for each in spent]):
+            yield shown
+    for some in _parts(named.collaterals):
+        found = await outputs.named(db, some)
+        for shown in await _entries(db, row, [_Entry(each.output, each.attached, collateral=True) for each in found]):
+            yield shown
+
+
+def _parts(named: Sequence[packed.Referred]) -> Iterator[Sequence[packed.Referred]]:
+    for at in range(0, len(named), transactions.INPUTS_AT_ONCE):
+        yield named[at : at + transactions.INPUTS_AT_ONCE]
+
+
+def _attached(spent: packed.Input, sources: Mapping[str, Placed]) -> bytes | None:
+    source = sources.get(spent.tx_hash.hex())
+    return None if source is None else source.attached
+
+
+async def _entries(db: Connection, row: FoundTransaction, entries: Sequence[_Entry]) -> list[Input]:
+    shown = await transactions.shown_inputs(db, row.numbering, [each.source for each in entries], grouped=False)
+    carried = await contracts.carried(db, [(each.attached, each.source.output_index) for each in entries])
+    return [_input(*each) for each in zip(entries, shown, carried, strict=True)]
+
+
+def _input(entry: _Entry, source: transactions.Input, what: Carried) -> Input:
+    """An input. As with Blockfrost, collateral has neither assets nor a reference script."""
+    value = source.value
+    if value is not None:
+        value = Value(value.lovelace) if entry.collateral else value
     return Input(
-        address=spent.address,
-        amount=None if spent.value is None else amounts.from_value(spent.value),
-        tx_hash=spent.tx_hash,
-        output_index=spent.output_index,
+        address=source.address,
+        amount=None if value is None else amounts.from_value(value),
+        tx_hash=source.tx_hash,
+        output_index=source.output_index,
         data_hash=what.data_hash,
         inline_datum=what.inline_datum,
-        reference_script_hash=what.reference_script_hash,
-        collateral=False,
+        reference_script_hash=None if entry.collateral else what.reference_script_hash,
+        collateral=entry.collateral,
+        reference=entry.reference,
+    )
+
+
+def _returned(returned: packed.Returned, transaction: FullTransaction) -> Output:
+    """The collateral return, which comes after the declared outputs."""
+    to, place = returned.address, len(transaction.outputs)
+    return Output(
+        address=transaction.outputs[to].address if isinstance(to, int) else address.show(to),
+        amount=amounts.from_value(Value(returned.lovelace)),
+        output_index=place,
+        data_hash=None,
+        inline_datum=None,
+        collateral=True,
+        reference_script_hash=None,
+        consumed_by_tx=None,
     )
 
 

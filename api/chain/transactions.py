@@ -200,6 +200,7 @@ class FoundTransaction(msgspec.Struct, frozen=True):
     outputs: bytes
     mint: bytes | None
     extra: bytes | None
+    referred: bytes | None
 
 
 _sql = sql.beside(__file__)
@@ -355,20 +356,27 @@ async def each_input(db: Connection, numbering: UUID, data: bytes, grouped: bool
 
 
 async def input_batches(db: Connection, numbering: UUID, data: bytes, grouped: bool) -> AsyncIterator[list[Input]]:
-    """The same, as many at a time as have _ASSETS_AT_ONCE assets, and at most INPUTS_AT_ONCE."""
+    """The same, in the parts of `input_parts`."""
+    for some in input_parts(data):
+        yield await shown_inputs(db, numbering, some, grouped)
+
+
+def input_parts(data: bytes) -> Iterator[list[packed.Input]]:
+    """Packed inputs, as many at a time as have _ASSETS_AT_ONCE assets, and at most INPUTS_AT_ONCE."""
     some: list[packed.Input] = []
     assets = 0
     for spent in packed.each_input(data):
         some.append(spent)
         assets += 0 if spent.source is None else len(spent.source.quantities)
         if assets >= _ASSETS_AT_ONCE or len(some) == INPUTS_AT_ONCE:
-            yield await _shown_inputs(db, numbering, some, grouped)
+            yield some
             some, assets = [], 0
     if some:
-        yield await _shown_inputs(db, numbering, some, grouped)
+        yield some
 
 
-async def _shown_inputs(db: Connection, numbering: UUID, spent: Sequence[packed.Input], grouped: bool) -> list[Input]:
+async def shown_inputs(db: Connection, numbering: UUID, spent: Sequence[packed.Input], grouped: bool) -> list[Input]:
+    """Inputs as answers show them. Raises Renumbered."""
     effects = _Effects(spent, 0, [])
     inputs, _ = effects.show(await names.resolve(db, numbering, _outputs_in([effects])), grouped)
     return inputs

@@ -42,7 +42,7 @@ ORDER BY seq
 -- served.
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash,
-       tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs, tx.mint, tx.extra
+       tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs, tx.mint, tx.extra, tx.referred
 FROM tip
 LEFT JOIN (tx JOIN block ON block.slot_no = tx_id >> 16) ON tx.hash = $1
 WHERE tip.phase = 'live'

@@ -37,6 +37,8 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     computed from the inputs: in Byron, and for failed scripts without a declared total collateral. `size` is None if
     the node sends no CBOR.
     `other_payments` is the lovelace of its credits, proposals and donation, which are neither outputs nor fee.
+    `references`, `collaterals` and `returned`, the collateral return, are what a transaction whose scripts succeeded
+    names without spending or making it.
     `attached` are the datums and reference scripts of the outputs that have any. `datums` and `scripts` are those in
     the outputs and witnesses, by hash; those of a transaction with failed scripts are included.
 
@@ -53,6 +55,9 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     extra: packed.Extra
     certificates: list[frames.Certificate]
     other_payments: int
+    references: list[OutputKey]
+    collaterals: list[OutputKey]
+    returned: PaidOutput | None
     attached: list[packed.Attached]
     datums: dict[bytes, bytes]
     scripts: dict[bytes, HashedScript]
@@ -104,7 +109,11 @@ def of_transaction(tx: frames.Transaction, era: str) -> list[Effects]:
     """The effects of a transaction, preceded by those of its sub-transactions, which spend and pay independently."""
     if tx.spends == "inputs":
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
-        return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
+        done = _valid(tx, era, fee)
+        if tx.collaterals:
+            returned = None if tx.collateral_return is None else _output(tx.collateral_return)
+            done = msgspec.structs.replace(done, collaterals=_inputs(tx.collaterals), returned=returned)
+        return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), done]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
     carried = attachments.collect(tx, declared, first_index=len(tx.outputs))
     return [
@@ -119,6 +128,9 @@ def of_transaction(tx: frames.Transaction, era: str) -> list[Effects]:
             extra=_extra(tx, era, valid=False),
             certificates=[],
             other_payments=0,
+            references=[],
+            collaterals=[],
+            returned=None,
             attached=carried.attached,
             datums=carried.datums,
             scripts=carried.scripts,
@@ -138,6 +150,9 @@ def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
         size=_size(tx),
         extra=extra,
         certificates=tx.certificates,
+        references=_inputs(tx.references) if tx.references else [],
+        collaterals=[],
+        returned=None,
         other_payments=extra.donation + _other_payments(tx) if extra.donation or tx.credits or tx.proposals else 0,
         attached=carried.attached,
         datums=carried.datums,

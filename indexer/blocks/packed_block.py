@@ -9,7 +9,7 @@ import msgspec
 
 from indexer.blocks import certificates
 from indexer.blocks.attachments import HashedScript
-from indexer.blocks.effects import Assets, BlockEffects, Effects, described, reference_tokens
+from indexer.blocks.effects import Assets, BlockEffects, Effects, PaidOutput, described, reference_tokens
 from indexer.ogmios import frames
 from shared import packed
 from shared.ledger import Point
@@ -35,6 +35,8 @@ class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The effects of a transaction, with `attached` and `extra` packed as in its row.
 
+    `returned` is the collateral return as in packed.Referred.
+
     Assets are places in Lookups.assets. Those in `named` are minted here and described by its metadata (CIP-25).
     `reference_outputs` has for each CIP-68 reference token the asset, the output index, and the datum's hash.
     """
@@ -52,6 +54,9 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     credits: dict[bytes, int]
     certificates: list[frames.Certificate]
     other_payments: int
+    references: list[OutputKey]
+    collaterals: list[OutputKey]
+    returned: packed.Returned | None
     reference_outputs: list[tuple[int, int, bytes | None]]
     datums: dict[bytes, bytes]
     scripts: dict[bytes, HashedScript]
@@ -62,9 +67,9 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Everything to look up before the rows of a block can be built, without duplicates.
 
-    `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend. `addresses` are
-    in the order of their first use. `assets` are policy id and name in one byte string, `reward_accounts` the 29 bytes
-    of CIP-19, `pool_ids` 28 bytes.
+    `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend or refer to.
+    `addresses` are in the order of their first use. `assets` are policy id and name in one byte string,
+    `reward_accounts` the 29 bytes of CIP-19, `pool_ids` 28 bytes.
     """
 
     tx_hashes: list[bytes]
@@ -120,7 +125,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
     """Pack a block that arrived when the node's tip was `node_tip`. Raises frames.Unreadable."""
     transactions = [tx for group in block.transactions for tx in group]
     made = {tx.tx_hash for tx in transactions}
-    spent = [key for tx in transactions for key in tx.inputs]
+    spent = [key for tx in transactions for key in (*tx.inputs, *tx.references, *tx.collaterals)]
     accounts, pool_ids = certificates.named_by(block, network)
     addresses, assets = _Places(), _Places()
     groups = [
@@ -138,7 +143,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
         size=block.size,
         lookups=Lookups(
             tx_hashes=list(made),
-            spent=[key for key in spent if packed.tx_hash_of(key) not in made],
+            spent=[key for key in dict.fromkeys(spent) if packed.tx_hash_of(key) not in made],
             addresses=list(addresses),
             assets=list(assets),
             reward_accounts=list(accounts),
@@ -228,12 +233,21 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
         credits=extra.credits,
         certificates=tx.certificates,
         other_payments=tx.other_payments,
+        references=tx.references,
+        collaterals=tx.collaterals,
+        returned=None if tx.returned is None else _returned(tx.returned, tx.outputs),
         reference_outputs=[(token, index, datum_hashes.get(index)) for token, index in references],
         datums=tx.datums,
         scripts=tx.scripts,
         attached=packed.pack_attached(tx.attached),
         extra=packed_extra,
     )
+
+
+def _returned(returned: PaidOutput, outputs: list[PaidOutput]) -> packed.Returned:
+    """The collateral return. Its address is mostly one that the transaction pays, too."""
+    paid = (at for at, output in enumerate(outputs) if output.address == returned.address)
+    return packed.Returned(next(paid, returned.address), returned.lovelace)
 
 
 def _by_place(bundle: Assets, places: _Places) -> dict[int, int]:

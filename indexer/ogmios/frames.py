@@ -169,6 +169,7 @@ class SubTransaction(_Struct, frozen=True):
 
     id: Hash
     inputs: list[Reference] = []
+    references: list[Reference] = []
     outputs: list[Output] = []
     certificates: list[Certificate] = []
     withdrawals: dict[str, Lovelace] = {}

@@ -127,11 +127,13 @@ class _BlockRows:
             surplus = value_check.Surplus()
             for tx in group:
                 tx_id = ledger.tx_id_of(slot_no, index)
+                referred = self._referred(tx) if tx.references or tx.collaterals else None
                 outputs, inputs, mint = self._add_transaction(tx_id, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:
                     fee = value_check.checked_fee(group, surplus, resolver, self._rules, block.point)
-                txs.append(tables.Tx(tx_id, fee, tx.size, tx.tx_hash, outputs, inputs, mint, tx.extra, tx.attached))
+                parts = outputs, inputs, mint, tx.extra, tx.attached, referred
+                txs.append(tables.Tx(tx_id, fee, tx.size, tx.tx_hash, *parts))
                 for datum_hash, datum in tx.datums.items():
                     rows.datums.setdefault(datum_hash, tables.Datum(datum_hash, tx_id, datum))
                 for script_hash, script in tx.scripts.items():
@@ -196,6 +198,16 @@ class _BlockRows:
                 if source.reference_tokens:
                     rows.reference_outputs.spend(tx_id, key, source.reference_tokens)
         return inputs, sources
+
+    def _referred(self, tx: Transaction) -> bytes | None:
+        """The outputs that a transaction names without spending them, packed. They are unspent until it is added."""
+        references, collaterals = map(self._place, tx.references), map(self._place, tx.collaterals)
+        return packed.pack_referred(packed.References([*references], [*collaterals], tx.returned))
+
+    def _place(self, key: OutputKey) -> packed.Referred:
+        tx_hash, index = packed.output_of(key)
+        found = self._rows.outputs.made.get(key) or self._resolver.unspent.find(key)
+        return (tx_hash if found is None else found.tx_id), index
 
     def _add_mint(self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus) -> bytes | None:
         """Add the mints and burns of a transaction. Returns them, packed."""

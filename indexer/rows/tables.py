@@ -138,6 +138,7 @@ class Tx(NamedTuple):
     mint: bytes | None
     extra: bytes | None
     attached: bytes | None
+    referred: bytes | None
 
 
 class GenesisOutput(NamedTuple):

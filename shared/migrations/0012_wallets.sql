@@ -25,3 +25,12 @@ COMMENT ON TABLE pool IS
     'the hash of their genesis key.';
 
 CREATE INDEX block_pool ON block (pool_no, slot_no);
+
+ALTER TABLE tx ADD referred bytea;
+ALTER TABLE tx ALTER referred SET STORAGE EXTERNAL;
+COMMENT ON TABLE tx IS
+    'One row per transaction; outputs, inputs, mint, extra, attached and referred are packed by shared/packed.py, with '
+    'addresses and assets as their numbers.';
+COMMENT ON COLUMN tx.referred IS
+    'What it names without spending or making it: its reference inputs, its collateral, and the return of that; null '
+    'if there is none of these, and if its scripts failed.';

@@ -31,6 +31,7 @@ from tests.chain.model import (
     bech32_payload,
     donation,
     fingerprint,
+    in_nodes_form,
     redeemer_count,
     stake_address,
 )
@@ -363,8 +364,12 @@ class Facade:
         )
         moved = {
             "hash": tx.tx_hash,
-            "inputs": [self.input(reference, source) for reference, source in tx.inputs],
-            "outputs": [self.output(tx, index, output) for index, output in tx.outputs],
+            "inputs": [
+                *(self.input(*each) | {"reference": True} for each in tx.references),
+                *(self.input(*each) for each in tx.inputs),
+                *(self.collateral(*each) for each in tx.collaterals),
+            ],
+            "outputs": [self.output(tx, index, output) for index, output in tx.outputs] + self.returned(tx),
         }
         self.one(f"{path}/utxos", moved, hash=tx.tx_hash)
         withdrawn = [{"address": account, "amount": str(paid)} for account, paid in tx.withdrawals.items()]
@@ -386,6 +391,20 @@ class Facade:
         if source is None:
             return known | dict.fromkeys(("address", "amount", *carried(None)))
         return known | {"address": source.address, "amount": total([source])} | carried(source)
+
+    def collateral(self, reference: OutputReference, source: Output | None) -> Json:
+        """Without assets and reference script, as in txs_hash_utxos_1.sql of blockfrost-backend-ryo."""
+        shown = self.input(reference, source) | {"collateral": True, "reference_script_hash": None}
+        return shown if source is None else shown | {"amount": {"lovelace": str(source.lovelace)}}
+
+    def returned(self, tx: Transaction) -> list[Json]:
+        """The collateral return of a transaction whose scripts did not fail, if it has collateral."""
+        change = tx.declared.get("collateralReturn") if tx.collaterals else None
+        if change is None:
+            return []
+        shown: Json = {"address": in_nodes_form(change["address"]), "amount": {"lovelace": lovelace_in(change)}}
+        shown |= {"output_index": len(tx.outputs), "collateral": True, "consumed_by_tx": None}
+        return [shown | carried(None)]
 
     def output(self, tx: Transaction, index: int, output: Output) -> Json:
         spender = self.owners.spent_by.get((tx.tx_hash, index))
@@ -1027,6 +1046,8 @@ def traits_of_transaction(tx: Transaction) -> Iterator[object]:
     yield "mint", min((quantity > 0 for quantity in tx.mint.values()), default=None)
     yield from (("redeemer", each["validator"]["purpose"]) for each in tx.declared.get("redeemers", ()))
     yield "signers", "requiredExtraSignatories" in tx.declared
+    yield from (("names", kind, bool(each)) for kind, each in (("reads", tx.references), ("risks", tx.collaterals)))
+    yield "change of collateral", "collateralReturn" in tx.declared
     yield "unknown input", any(source is None for _, source in tx.inputs)
     for _, output in tx.outputs:
         yield "datum", output.datum is not None, output.datum_hash is not None
@@ -1090,6 +1111,10 @@ def deposit(tx: Transaction, valid: bool) -> int | None:
         return None
     made = sum(output.lovelace for _, output in tx.outputs)
     return sum(known) + sum(tx.withdrawals.values()) - made - tx.fee - donation(tx)
+
+
+def lovelace_in(output: Json) -> str:
+    return str(output["value"]["ada"]["lovelace"])
 
 
 def text(number: int | None) -> str | None:

@@ -85,6 +85,8 @@ class Transaction:
     withdrawals: dict[str, int] = field(default_factory=dict)
     metadata: Json = field(default_factory=dict)
     datums: dict[str, str] = field(default_factory=dict)
+    references: list[tuple[OutputReference, Output | None]] = field(default_factory=list)
+    collaterals: list[tuple[OutputReference, Output | None]] = field(default_factory=list)
     declared: Json = field(default_factory=dict)  # as the node sent it
 
     def addresses(self) -> set[str]:
@@ -164,6 +166,7 @@ class Ledger:
             given = [tx["collateralReturn"]] if "collateralReturn" in tx else []
             made = [(len(declared), output_of(each, tx, len(declared))) for each in given]
         references = [(source["transaction"]["id"], source["index"]) for source in spent]
+        referred = [self.named(tx, name) if valid else [] for name in ("references", "collaterals")]
         inputs = [(reference, self.unspent.pop(reference, None)) for reference in references]
         done = Transaction(
             tx["id"], block, self.slot, fee_of(tx, block, inputs, made), size_of(tx, block), inputs, made
@@ -174,11 +177,17 @@ class Ledger:
             done.withdrawals = {account: paid["ada"]["lovelace"] for account, paid in tx.get("withdrawals", {}).items()}
         done.metadata = tx.get("metadata", {}).get("labels", {}) if valid else {}
         done.datums, done.declared = tx.get("datums", {}), tx
+        done.references, done.collaterals = referred
         self.unspent.update({(done.tx_hash, index): output for index, output in made})
         self.transactions[done.tx_hash] = done
         for address in done.addresses():
             self.of_address[address].append(done)
         return done
+
+    def named(self, tx: Json, kind: str) -> list[tuple[OutputReference, Output | None]]:
+        """The outputs that a transaction names without spending them."""
+        references = [(each["transaction"]["id"], each["index"]) for each in tx.get(kind, [])]
+        return [(reference, self.unspent.get(reference)) for reference in references]
 
     def slot_of(self, block: Json) -> int:
         """An epoch boundary block has no slot; it gets the first one of its epoch."""

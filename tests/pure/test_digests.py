@@ -85,6 +85,7 @@ def random_case(random: Random) -> Case:
                 hash=hashes[tx_id],
                 fee=random.choice((None, 0, 7)),
                 attached=None,
+                referred=None,
             )
         )
     return case
@@ -237,10 +238,18 @@ def test_sums_over_parts_are_exact() -> None:
     """Outputs and the inputs that spend them may be in two parts."""
     source = packed.Output(AddressNo(1), 5, {})
     made = Row(
-        1 << 16, packed.pack_outputs(0, [pack(source)] * 400), packed.pack_inputs([]), None, None, bytes(32), 0, None
+        1 << 16,
+        packed.pack_outputs(0, [pack(source)] * 400),
+        packed.pack_inputs([]),
+        None,
+        None,
+        bytes(32),
+        0,
+        None,
+        None,
     )
     inputs = [packed.pack_input(packed.output_key(bytes(32), index), pack(source)) for index in range(400)]
-    spends = Row(2 << 16, packed.pack_outputs(0, []), packed.pack_inputs(inputs), None, None, b"\1" * 32, 0, None)
+    spends = Row(2 << 16, packed.pack_outputs(0, []), packed.pack_inputs(inputs), None, None, b"\1" * 32, 0, None, None)
     entries = b"".join(pack_spender(TxId(spends.tx_id), TxId(made.tx_id), index) for index in range(400))
     spent = spenders.spent_in([spenders.SpenderRow(1, entries)])
     halves = [msgspec.structs.replace(spends, inputs=packed.pack_inputs(part)) for part in (inputs[:200], inputs[200:])]

@@ -32,6 +32,7 @@ def transaction(
         hash=b"\2" * 32,
         fee=fee,
         attached=None,
+        referred=None,
     )
 
 

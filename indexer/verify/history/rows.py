@@ -25,6 +25,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hash: bytes
     fee: int | None
     attached: bytes | None
+    referred: bytes | None
 
 
 class GenesisOutput(msgspec.Struct, frozen=True):
@@ -55,6 +56,7 @@ def refuse_unreadable(rows: Sequence[Row]) -> None:
             ("mint", packed.unpack_mint),
             ("extra", packed.unpack_extra_strictly),
             ("attached", packed.unpack_attached),
+            ("referred", packed.unpack_referred),
         ):
             try:
                 unpack(getattr(row, column))

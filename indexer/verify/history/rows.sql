@@ -2,7 +2,9 @@
 
 -- name: rows
 -- The packed transactions from tx_id $1 to before $2, in order.
-SELECT tx_id, outputs, inputs, mint, extra, hash, fee, attached FROM tx WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id
+SELECT tx_id, outputs, inputs, mint, extra, hash, fee, attached, referred
+FROM tx WHERE tx_id >= $1 AND tx_id < $2
+ORDER BY tx_id
 
 -- name: genesis_outputs
 -- With the numbers of their addresses and stake credentials.
