@@ -1173,6 +1173,21 @@ COMMENT ON TABLE pool_retirement IS
     'Announcements that a pool retires at the first slot of epoch_no. A later retirement or registration replaces it.';
 CREATE INDEX pool_retirement_epoch_no ON pool_retirement (epoch_no);
 
+CREATE TABLE instantaneous_reward (
+    tx_id    bigint   NOT NULL,
+    stake_no integer  NOT NULL,
+    place    smallint NOT NULL,
+    pot      text     NOT NULL CHECK (pot IN ('reserves', 'treasury')),
+    lovelace bigint   NOT NULL,
+    PRIMARY KEY (stake_no, tx_id, place)
+);
+COMMENT ON TABLE instantaneous_reward IS
+    'Lovelace that certificates move from the reserves or the treasury to accounts; before Conway, which has none.';
+COMMENT ON COLUMN instantaneous_reward.place IS 'Of the certificate among those of its transaction''s CBOR.';
+COMMENT ON COLUMN instantaneous_reward.lovelace IS 'May be negative, in Alonzo and Babbage.';
+CREATE INDEX instantaneous_reward_tx_id ON instantaneous_reward USING brin (tx_id)
+    WITH (autosummarize = on, pages_per_range = 16);
+
 CREATE TABLE pool_reaping (
     pool_no  integer NOT NULL,
     epoch_no integer NOT NULL,

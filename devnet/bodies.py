@@ -1,14 +1,20 @@
 """The CBOR of generated transactions: as long as a real one, with the parts of it that a client reads.
 
 These are inputs, mint, required signers and redeemers, and what Ogmios' JSON can't tell: the types of the certificates,
-two of which the JSON may show for one, and native scripts in outputs. The rest is filler.
+two of which the JSON may show for one, whole certificates that move instantaneous rewards, and native scripts in
+outputs. The rest is filler.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cbor2
 
+from devnet.addresses import LedgerCredential
+
 Json = dict[str, Any]
+Moved = tuple[str, Mapping[LedgerCredential, int]]
+"""A certificate that moves instantaneous rewards: the pot, `reserves` or `treasury`, and lovelace by credential."""
 
 # Keys of the body, of an output and of the witnesses. The filler is where a body has the hash of its auxiliary data.
 _INPUTS, _OUTPUTS, _CERTIFICATES, _FILLER, _MINT, _REQUIRED_SIGNERS = 0, 1, 4, 7, 9, 14
@@ -16,6 +22,7 @@ _REFERENCE_SCRIPT, _REDEEMERS = 3, 5
 _HASH_BYTES = 32
 _PURPOSES = ("spend", "mint", "publish", "withdraw", "vote", "propose")
 _WITH_VALIDITY_FLAG = ("alonzo", "babbage", "conway")
+_MOVED_REWARDS, _POTS, _ORIGINS = 6, ("reserves", "treasury"), ("verificationKey", "script")
 _ENCODED = 24  # the tag of CBOR in a byte string
 # The numbers of certificates in the CDDL. With a deposit, a registration is 7 and a deregistration 8.
 _TYPES = {
@@ -32,16 +39,18 @@ _TYPES = {
 }
 
 
-def encode_body(tx: Json, digest: str, size: int) -> bytes:
+def encode_body(tx: Json, digest: str, size: int, moved: Sequence[Moved] = ()) -> bytes:
     """The CBOR of the body of a transaction whose content has that hash, of about `size` bytes."""
     body: dict[int, Any] = {
         _INPUTS: [[bytes.fromhex(each["transaction"]["id"]), each["index"]] for each in tx["inputs"]]
     }
     if any("script" in output for output in tx.get("outputs", ())):
         body[_OUTPUTS] = [_output(output) for output in tx["outputs"]]
-    if certificates := tx.get("certificates"):
+    certificates = tx.get("certificates", [])
+    if certificates or moved:
         # Whether a registration and a delegation are one certificate follows from the hash, so that it stays the same.
-        body[_CERTIFICATES] = [[number] for number in _numbers(certificates, joined=int(digest, 16) % 2 == 0)]
+        numbers = _numbers(certificates, joined=int(digest, 16) % 2 == 0)
+        body[_CERTIFICATES] = [*map(_moving, moved), *([number] for number in numbers)]
     if mint := tx.get("mint"):
         body[_MINT] = {
             bytes.fromhex(policy): {bytes.fromhex(name): quantity for name, quantity in names.items()}
@@ -66,6 +75,25 @@ def _redeemer(shown: Json) -> list[Any]:
     validator, units = shown["validator"], shown["executionUnits"]
     data = cbor2.loads(bytes.fromhex(shown["redeemer"]))
     return [_PURPOSES.index(validator["purpose"]), validator["index"], data, [units["memory"], units["cpu"]]]
+
+
+def moved_in(tx: Json) -> list[Moved]:
+    """The instantaneous rewards that the body of a transaction moves."""
+    actions = [proposal["action"] for proposal in tx.get("proposals", ()) if "deposit" not in proposal]
+    if not any(action["type"] == "treasuryWithdrawals" for action in actions):
+        return []
+    body = cbor2.loads(bytes.fromhex(tx["cbor"]))[0]
+    contents = [each[1] for each in body.get(_CERTIFICATES, ()) if each[0] == _MOVED_REWARDS]
+    return [
+        (_POTS[pot], {LedgerCredential(_ORIGINS[origin], key.hex()): paid for (origin, key), paid in amounts.items()})
+        for pot, amounts in contents
+    ]
+
+
+def _moving(moved: Moved) -> list[Any]:
+    pot, amounts = moved
+    paid = {(_ORIGINS.index(who.origin), bytes.fromhex(who.hash)): lovelace for who, lovelace in amounts.items()}
+    return [_MOVED_REWARDS, [_POTS.index(pot), paid]]
 
 
 def _numbers(certificates: list[Json], joined: bool) -> list[int]:

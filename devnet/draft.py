@@ -38,6 +38,7 @@ class Draft:
         self.lovelace = 0
         self.assets: Assets = {}
         self.signers: list[str] = []
+        self.moved: list[bodies.Moved] = []
         self._taken: set[Reference] = set()
         self._lender: str | None = None
 
@@ -118,6 +119,13 @@ class Draft:
         self.tx.setdefault("withdrawals", {})[self.cast.reward_address(credential)] = parameters.ada(lovelace)
         self.lovelace += lovelace
 
+    def move_rewards(self, pot: str, amounts: dict[LedgerCredential, int]) -> None:
+        """Move lovelace from a pot of the ledger to accounts: a certificate that Ogmios shows as a proposal."""
+        self.moved.append((pot, amounts))
+        withdrawals = {who.hash: parameters.ada(lovelace) for who, lovelace in amounts.items()}
+        action = {"type": "treasuryWithdrawals", "withdrawals": withdrawals, "guardrails": None}
+        self.tx.setdefault("proposals", []).append({"action": action})
+
     def describe(self, labels: dict[int, Any]) -> None:
         """Attach metadata: each label with its CBOR and, if it has any, its plain JSON."""
         shown = {}
@@ -158,7 +166,7 @@ class Draft:
         """The transaction with signatures, CBOR of about `size` bytes, and the hash of its body as its id."""
         if self.era != "byron":
             self._sort_inputs()
-        body = bodies.encode_body(self.tx, addresses.blake2b_256(msgspec.json.encode(self.tx)), size)
+        body = bodies.encode_body(self.tx, addresses.blake2b_256(msgspec.json.encode(self.tx)), size, self.moved)
         id_ = addresses.blake2b_256(body)
         owners = dict.fromkeys(self.signers) or {"": None}
         signatories = [_signature(id_, owner, self.era) for owner in owners]

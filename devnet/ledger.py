@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from devnet import addresses, parameters
+from devnet import addresses, bodies, parameters
 from devnet.addresses import LedgerCredential
 from devnet.blocks import Block, Chain, Genesis
 from devnet.networks import Network
@@ -68,9 +68,9 @@ class Undo(msgspec.Struct):
 
 # Attributes that are small enough to copy before each block. Their dicts contain frozen values.
 _KEPT_WHOLE = (
-    "era", "epoch", "treasury", "donations", "reserves", "vouchers", "fees", "accounts", "pools", "representatives",
-    "dormant_epochs", "proposals", "blocks_made", "stake_snapshots", "stake_snapshot_of_outputs", "voting_stakes",
-    "voting_power", "voted_on", "committee", "unknown_inputs", "outputs_produced",
+    "era", "epoch", "treasury", "donations", "moved", "reserves", "vouchers", "fees", "accounts", "pools",
+    "representatives", "dormant_epochs", "proposals", "blocks_made", "stake_snapshots", "stake_snapshot_of_outputs",
+    "voting_stakes", "voting_power", "voted_on", "committee", "unknown_inputs", "outputs_produced",
 )  # fmt: skip
 
 
@@ -95,6 +95,7 @@ class Ledger(Votes):
         self.pools: dict[str, Pool] = {}
         self.treasury = 0
         self.donations = 0  # of this epoch, for the treasury of the next (Conway rule EPOCH)
+        self.moved: list[bodies.Moved] = []  # instantaneous rewards that the end of the epoch pays (Shelley rule MIR)
         self.fees = 0
         self.reserves = 0
         self.vouchers: set[Reference] = set()  # that Byron left unspent, until Allegra begins
@@ -188,6 +189,7 @@ class Ledger(Votes):
         """Apply the epoch boundaries up to a slot."""
         for epoch in range(self.epoch + 1, self.network.epoch_of(slot) + 1):
             self._pay_rewards()
+            self._pay_instantaneous_rewards()
             self.stake_snapshots = (self._stake_by_pool(), *self.stake_snapshots[:2])
             self.stake_snapshot_of_outputs = {
                 pool: sum(self.stakes.get(credential, 0) for credential in members)
@@ -316,6 +318,7 @@ class Ledger(Votes):
                     self.epoch + parameters.PROPOSAL_LIFETIME_EPOCHS,
                     proposal,
                 )
+        self.moved += bodies.moved_in(tx)
         self.donations += tx.get("treasury", {}).get("donation", _NOTHING)["ada"]["lovelace"]
 
     def _certify(self, certificate: Json) -> None:
@@ -395,6 +398,13 @@ class Ledger(Votes):
                 if self._add_reward(credential, reward):
                     left -= reward
         self.reserves += left
+
+    def _pay_instantaneous_rewards(self) -> None:
+        """Pay registered accounts out of the pots."""
+        for pot, amounts in self.moved:
+            paid = sum(lovelace for who, lovelace in amounts.items() if self._add_reward(who, lovelace))
+            setattr(self, pot, getattr(self, pot) - paid)
+        self.moved = []
 
     def _reap_pools(self) -> None:
         """Begin with pools' new parameters, and remove the pools that retire in this epoch (Shelley rule POOLREAP):

@@ -91,6 +91,7 @@ _SHORT = {
     "certificate_places": "i",
     "redeemers": "r",
     "donation": "d",
+    "instantaneous_rewards": "m",
 }
 
 
@@ -161,14 +162,29 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, ren
         return CERTIFICATES[self.type_no] if isinstance(self.type_no, int) else self.type_no
 
 
+POTS = ("reserves", "treasury")
+
+
+class InstantaneousRewards(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A certificate that moves lovelace from a pot to accounts, by credential as in Certificate. An amount may be
+    negative in Alonzo and Babbage. `place` is that among the certificates of the transaction's CBOR, `pot_no` that of
+    the pot in POTS.
+    """
+
+    place: int
+    pot_no: Annotated[int, msgspec.Meta(ge=0, lt=len(POTS))]
+    amounts: dict[bytes, int]
+
+
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.__getitem__):
     """Optional parts of a transaction: withdrawals, metadata, validity interval, failed scripts, credits, certificates,
-    redeemers, donation.
+    redeemers, donation, instantaneous rewards.
 
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
     transaction's scripts failed. `certificate_places` are those in the transaction's CBOR, None if unknown; it is empty
     if they are 0, 1, 2 and so on. `redeemers` is their number, `donation` the lovelace that goes to the treasury.
+    `instantaneous_rewards` are None if the transaction has some and its CBOR is unknown.
     """
 
     withdrawals: dict[bytes, int] = {}
@@ -182,6 +198,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     certificate_places: list[int | None] = []
     redeemers: int = 0
     donation: int = 0
+    instantaneous_rewards: list[InstantaneousRewards] | None = []
 
 
 class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):

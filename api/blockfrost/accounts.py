@@ -28,6 +28,7 @@ from api.chain.certificates import Representative
 from api.chain.pools import show_pool_id
 from shared import sql
 from shared.encoding import bech32_encode
+from shared.ledger import slot_of
 from shared.sql import Connection
 
 ListT = TypeVar("ListT", bound=AccountList)
@@ -52,10 +53,10 @@ class AccountRange(RangePage, frozen=True, kw_only=True):
 class Account(msgspec.Struct, frozen=True):
     """An account. `controlled_amount` is the lovelace at its addresses plus its rewards.
 
-    `rewards_sum` is what it withdrew and what it can withdraw. Both sums are null if the index begins after the
-    genesis; those from reserves and treasury are not kept. `active_epoch` is the epoch of its last registration or
-    deregistration, null if no block has one. `pool_id` remains if the pool is retired. `drep_id` follows CIP-129, or is
-    a name such as `drep_always_abstain`.
+    `rewards_sum` is what it withdrew and what it can withdraw; `reserves_sum` and `treasury_sum` are the instantaneous
+    rewards from these. All sums are null if the index begins after the genesis. `active_epoch` is the epoch of its last
+    registration or deregistration, null if no block has one. `pool_id` remains if the pool is retired. `drep_id`
+    follows CIP-129, or is a name such as `drep_always_abstain`.
     """
 
     stake_address: str
@@ -65,8 +66,8 @@ class Account(msgspec.Struct, frozen=True):
     controlled_amount: str
     rewards_sum: str | None
     withdrawals_sum: str | None
-    reserves_sum: None
-    treasury_sum: None
+    reserves_sum: str | None
+    treasury_sum: str | None
     withdrawable_amount: str
     pool_id: str | None
     drep_id: str | None
@@ -97,10 +98,22 @@ class Withdrawal(msgspec.Struct, frozen=True):
     block_height: int
 
 
+class InstantaneousReward(Withdrawal, frozen=True):
+    """Lovelace that a transaction moves from the reserves or the treasury to an account."""
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    tx_id: int
+    tx_hash: bytes
+    lovelace: int
+
+
 class _Certified(msgspec.Struct, frozen=True):
     known: bool
     registration_epoch_no: int | None
     pool_id: bytes | None
+    from_reserves: int
+    from_treasury: int
     partial: bool
 
 
@@ -117,6 +130,7 @@ _assets = {
     "asc": _sql.query("assets", _Held, first="first", edge="min", order="ASC"),
     "desc": _sql.query("assets", _Held, first="last", edge="max", order="DESC"),
 }
+_moved = {order: _sql.query("moved", _Moved, order=order.upper()) for order in ("asc", "desc")}
 _CHUNKS_AT_ONCE = 200
 _lovelace_of_entries = struct.Struct(">10xQ").iter_unpack  # its upper two bytes are 0: a withdrawal is a coin
 
@@ -138,8 +152,8 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
         controlled_amount=str(account.lovelace + account.rewards),
         rewards_sum=None if certificates.partial else str(withdrawn + account.rewards),
         withdrawals_sum=None if certificates.partial else str(withdrawn),
-        reserves_sum=None,
-        treasury_sum=None,
+        reserves_sum=None if certificates.partial else str(certificates.from_reserves),
+        treasury_sum=None if certificates.partial else str(certificates.from_treasury),
         withdrawable_amount=str(account.rewards),
         pool_id=None if certificates.pool_id is None else show_pool_id(certificates.pool_id),
         drep_id=None if account.delegate_representative is None else _drep_id(account.delegate_representative),
@@ -232,6 +246,26 @@ async def withdrawals(ask: ChainAsk[AccountPage]) -> list[Withdrawal]:
             blocks[withdrawal.slot_no].block_no,
         )
         for withdrawal in listed
+    ]
+
+
+async def instantaneous_rewards(ask: ChainAsk[AccountPage]) -> list[InstantaneousReward]:
+    """List the instantaneous rewards of an account, which ended with Babbage."""
+    asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.snapshot() as db:
+        rows = await _moved[asked.order].all(db, raw, asked.count, asked.offset)
+        if not rows:
+            return await _none(db, raw)
+        blocks = await outputs.blocks_at(db, [slot_of(row.tx_id) for row in rows])
+    return [
+        InstantaneousReward(
+            row.tx_hash.hex(),
+            str(row.lovelace),
+            slot_of(row.tx_id),
+            int(ask.network.slot_time(slot_of(row.tx_id)).timestamp()),
+            blocks[slot_of(row.tx_id)].block_no,
+        )
+        for row in rows
     ]
 
 

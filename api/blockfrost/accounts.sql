@@ -3,25 +3,44 @@
 -- name: certified
 -- Whether an account $1 was ever used: by a transaction, a certificate or a reward. The epoch of the last certificate
 -- that registered or ended it; null if there is none, or if it is part of the genesis. Reads certificates from the last
--- one back. The pool is that of the last delegation since, even if the pool has been retired. `partial`: the index
--- begins after the genesis.
+-- one back, and all of its instantaneous rewards, which ended with Babbage. The pool is that of the last delegation
+-- since, even if the pool has been retired. `partial`: the index begins after the genesis.
 SELECT EXISTS (SELECT FROM account_tx WHERE stake_no = asked.stake_no)
        OR EXISTS (SELECT FROM utxo WHERE stake_no = asked.stake_no)
        OR EXISTS (SELECT FROM stake_event WHERE stake_no = asked.stake_no)
        OR EXISTS (SELECT FROM vote_delegation WHERE stake_no = asked.stake_no)
        OR EXISTS (SELECT FROM account_withdrawal WHERE stake_no = asked.stake_no)
-       OR EXISTS (SELECT FROM reward WHERE stake_no = asked.stake_no) AS known, (
+       OR EXISTS (SELECT FROM reward WHERE stake_no = asked.stake_no) OR moved.rows > 0 AS known, (
            SELECT CASE WHEN tx_id >= 0 THEN epoch_no END FROM stake_event
            WHERE stake_no = asked.stake_no AND kind <> 'delegation'
            ORDER BY tx_id DESC, place DESC LIMIT 1
        ) AS registration_epoch_no, (
            SELECT pool_id FROM stake JOIN pool USING (pool_no) WHERE stake.stake_no = asked.stake_no
-       ) AS pool_id, (SELECT first_block_no > 0 FROM tip) AS partial
+       ) AS pool_id, moved.from_reserves, moved.from_treasury, (SELECT first_block_no > 0 FROM tip) AS partial
 FROM (SELECT (SELECT stake_no FROM stake WHERE raw = $1) AS stake_no) asked
+CROSS JOIN LATERAL (
+    SELECT count(*) AS rows,
+           coalesce(sum(lovelace) FILTER (WHERE pot = 'reserves'), 0)::bigint AS from_reserves,
+           coalesce(sum(lovelace) FILTER (WHERE pot = 'treasury'), 0)::bigint AS from_treasury
+    FROM instantaneous_reward WHERE stake_no = asked.stake_no
+) moved
 
 -- name: withdrawn
 -- The packed withdrawals of an account $1, in no order.
 SELECT entries FROM account_withdrawal WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
+
+-- name: moved
+-- A page of the instantaneous rewards of an account $1, oldest first or newest first; $2 limit, $3 offset. Each page
+-- reads those before it: accounts have had a few, and get no more.
+SELECT moved.tx_id, tx.hash AS tx_hash, moved.lovelace
+FROM (
+    SELECT tx_id, place, lovelace FROM instantaneous_reward
+    WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
+    ORDER BY tx_id {order}, place {order}
+    LIMIT $2 OFFSET $3
+) moved
+JOIN tx USING (tx_id)
+ORDER BY moved.tx_id {order}, moved.place {order}
 
 -- name: assets
 -- A page of the assets in the unspent outputs of an account $1, in the order of the {first} output that holds each,

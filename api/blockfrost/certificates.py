@@ -6,17 +6,20 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET
 
+from api import errors
 from api.ask import ChainAsk
-from api.blockfrost import transactions
+from api.blockfrost import refusals, transactions
 from api.blockfrost.pools import PoolMetadataReference, Relay, shown_relay
 from api.blockfrost.transactions import TransactionQuestion
+from api.chain import transactions as chain_transactions
 from api.chain.certificates import Certificate
 from api.chain.pools import PoolIdKind, show_ratio
-from shared import packed, sql
+from shared import address, packed, sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS, slot_of
 from shared.network import Network
 from shared.sql import Connection
@@ -67,6 +70,15 @@ class PoolRetirement(msgspec.Struct, frozen=True):
     retiring_epoch: int
 
 
+class InstantaneousReward(msgspec.Struct, frozen=True):
+    """Lovelace that a certificate moves from a pot to an account; it may be negative in Alonzo and Babbage."""
+
+    pot: Literal["reserve", "treasury"]
+    cert_index: int
+    address: str
+    amount: str
+
+
 async def stakes(ask: ChainAsk[TransactionQuestion]) -> list[StakeCertificate]:
     """List the registrations and deregistrations of accounts in a transaction."""
     registration = "stakeCredentialRegistration"
@@ -107,6 +119,27 @@ async def pool_retirements(ask: ChainAsk[TransactionQuestion]) -> list[PoolRetir
     ]
 
 
+async def instantaneous_rewards(ask: ChainAsk[TransactionQuestion]) -> list[InstantaneousReward]:
+    """List the instantaneous rewards that a transaction moves to accounts."""
+    async with ask.snapshot() as db:
+        found = await chain_transactions.find(db, ask.question.hash)
+    if found is None:
+        raise errors.transaction_not_found()
+    moved = packed.unpack_extra(found.extra).instantaneous_rewards
+    if moved is None:
+        raise refusals.instantaneous_rewards_not_known()
+    return [
+        InstantaneousReward(_POTS[each.pot_no], each.place, _show_account(credential, ask.network), str(lovelace))
+        for each in moved
+        for credential, lovelace in each.amounts.items()
+    ]
+
+
+def _show_account(credential: bytes, network: Network) -> str:
+    origin = packed.CREDENTIAL_ORIGINS[credential[0]]
+    return address.show_stake(address.reward_account(credential[1:], origin, network))
+
+
 class _PlacedTransaction(msgspec.Struct, frozen=True):
     tx_id: int
     extra: bytes | None
@@ -122,6 +155,7 @@ class _RegisteredRow(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _placed = _sql.query("placed", _PlacedTransaction)
 _registered_before = _sql.query("registered_before", _RegisteredRow)
+_POTS: tuple[Literal["reserve"], Literal["treasury"]] = ("reserve", "treasury")  # in the order of packed.POTS
 _NEW_AFTER_EPOCHS, _CHANGED_AFTER_EPOCHS = 2, 3  # `insertPoolRegister` of cardano-db-sync
 _parse_pool_id = PoolIdKind().of_text
 _Placed = tuple[int | None, Certificate]

@@ -24,7 +24,6 @@ class Anything(Question, frozen=True, kw_only=True):
 
 _WITNESSES = "redeemers are not listed by script"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
-_MIRS = "certificates that move instantaneous rewards are not kept"
 _SUMS = "totals received and sent are not kept"
 _ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
@@ -40,12 +39,10 @@ _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 REASONS = {
     "/epochs/{number}/stakes": _EPOCH,
     "/epochs/{number}/stakes/{pool_id}": _EPOCH,
-    "/txs/{hash}/mirs": _MIRS,
     "/addresses/{address}/extended": "it would require the metadata of every asset: see /assets/{asset}",
     "/addresses/{address}/total": _SUMS,
     "/accounts/{stake_address}/rewards": _REWARDS,
     "/accounts/{stake_address}/history": _REWARDS,
-    "/accounts/{stake_address}/mirs": _MIRS,
     "/accounts/{stake_address}/addresses/total": _SUMS,
     "/assets": _ALL,
     "/assets/{asset}/utxos": "outputs are listed by address: see /addresses/{address}/utxos/{asset}",

@@ -24,6 +24,15 @@ def prices_not_known() -> Refusal:
     return Refusal(503, "prices_not_known", message)
 
 
+def instantaneous_rewards_not_known() -> Refusal:
+    """A transaction with certificates that move instantaneous rewards, whose bytes the index has not seen.
+
+    Ogmios shows them only as bytes: it must run with `--include-transaction-cbor` while the chain is indexed.
+    """
+    message = "Not known: Ogmios must run with --include-transaction-cbor while the chain is indexed"
+    return Refusal(503, "instantaneous_rewards_not_known", message)
+
+
 def invalid_xpub() -> Refusal:
     """A public key of an account that is not 128 hex digits, or not a key."""
     return Refusal(400, "invalid_parameter", "Invalid or malformed xpub format. Has to be hex of length 128.")

@@ -92,6 +92,13 @@ FACADE: tuple[Route, ...] = (
     _get("/txs/{hash}/withdrawals", transactions.withdrawals, "transactions", _TX),
     _get("/txs/{hash}/stakes", certificates.stakes, "transactions", _TX),
     _get("/txs/{hash}/delegations", certificates.delegations, "transactions", _TX),
+    _get(
+        "/txs/{hash}/mirs",
+        certificates.instantaneous_rewards,
+        "transactions",
+        _TX,
+        refusals.instantaneous_rewards_not_known,
+    ),
     _get("/txs/{hash}/pool_updates", certificates.pool_updates, "transactions", _TX),
     _get("/txs/{hash}/pool_retires", certificates.pool_retirements, "transactions", _TX),
     _post("/tx/submit", submission.submit, "submit", *native.SUBMISSION, raw_media_type=_CBOR),
@@ -113,6 +120,7 @@ FACADE: tuple[Route, ...] = (
     _ordered("/accounts/{stake_address}/registrations", accounts.registered, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/delegations", accounts.delegations, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/withdrawals", accounts.withdrawals, "accounts", *_ACCOUNT),
+    _ordered("/accounts/{stake_address}/mirs", accounts.instantaneous_rewards, "accounts", *_ACCOUNT),
     _get("/utils/addresses/xpub/{xpub}/{role}/{index}", derivation.derived, "accounts", refusals.invalid_xpub),
     # Assets ----------------------------------------------------------------------------------------------------------
     _get("/assets/{asset}", assets.info, "assets", *_ASSET),

@@ -33,7 +33,8 @@ class Transaction(msgspec.Struct, frozen=True):
 
     `deposit` is inputs and withdrawals minus outputs, fee and donation, and is negative if more deposits were returned
     than paid. It is 0 if scripts failed, and null if an input precedes the first indexed block.
-    `size` of a Byron transaction leaves out its witnesses. `mir_cert_count` is null: it is not kept.
+    `size` of a Byron transaction leaves out its witnesses. `mir_cert_count` counts the pots from which it
+    moves instantaneous rewards to accounts, as with Blockfrost, not the certificates; it is null if these are unknown.
     """
 
     hash: str
@@ -50,7 +51,7 @@ class Transaction(msgspec.Struct, frozen=True):
     invalid_hereafter: str | None
     utxo_count: int
     withdrawal_count: int
-    mir_cert_count: None
+    mir_cert_count: int | None
     delegation_count: int
     stake_cert_count: int
     pool_update_count: int
@@ -134,8 +135,10 @@ class Withdrawal(msgspec.Struct, frozen=True):
 async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
     """Get a transaction by hash."""
     async with ask.snapshot() as db:
-        transaction = await read(db, ask)
+        row = await _row(db, ask)
+        transaction = await _without_assets_of_inputs(db, row, ask.network)
         place = (await outputs.placed(db, [transaction.tx_hash]))[transaction.tx_hash]
+    moved = packed.unpack_extra(row.extra).instantaneous_rewards
     kinds = [certificate.type for certificate in transaction.certificates]
     delegations = sum(
         certificate.pool_id is not msgspec.UNSET
@@ -157,7 +160,7 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
         invalid_hereafter=_text(transaction.invalid_hereafter),
         utxo_count=len(transaction.inputs) + len(transaction.outputs),
         withdrawal_count=len(transaction.withdrawals),
-        mir_cert_count=None,
+        mir_cert_count=None if moved is None else len({each.pot_no for each in moved if each.amounts}),
         delegation_count=delegations,
         stake_cert_count=kinds.count("stakeCredentialRegistration") + kinds.count("stakeCredentialDeregistration"),
         pool_update_count=kinds.count("stakePoolRegistration"),
@@ -203,11 +206,19 @@ async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
 
 async def read(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
     """The transaction of a question, in a snapshot, with the lovelace of its inputs only. Raises Refusal."""
+    return await _without_assets_of_inputs(db, await _row(db, ask), ask.network)
+
+
+async def _row(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FoundTransaction:
     row = await transactions.find(db, ask.question.hash)
     if row is None:
         raise errors.transaction_not_found()
+    return row
+
+
+async def _without_assets_of_inputs(db: Connection, row: FoundTransaction, network: Network) -> FullTransaction:
     inputs = [_without_assets(spent) for spent in packed.unpack_spent(row.inputs)]
-    return await transactions.full(db, row, ask.network, grouped=False, inputs=inputs)
+    return await transactions.full(db, row, network, grouped=False, inputs=inputs)
 
 
 async def _labelled(ask: ChainAsk[TransactionQuestion]) -> list[tuple[str, LabelMetadata]]:

@@ -177,6 +177,22 @@ def update_protocol(draft: Draft) -> Json:
     return draft.done()
 
 
+def move_rewards(draft: Draft) -> Json:
+    """Before Conway: genesis delegates pay accounts from the reserves or the treasury at the end of the epoch. Not all
+    of these accounts are registered.
+    """
+    for _ in range(draft.random.randint(1, 2)):
+        chosen = draft.random.sample(draft.cast.stakers, draft.random.randint(1, 4))
+        pot = "treasury" if draft.ledger.treasury > 1_000 * ADA and draft.random.random() < 0.5 else "reserves"
+        draft.move_rewards(pot, {who: draft.random.randint(1, 9) * ADA for who in chosen})
+    if draft.random.random() < 0.5:
+        number = draft.random.randrange(7)
+        delegate = {"id": draft.cast.hash_of("delegate", number), "vrfVerificationKeyHash": draft.cast.key("vrf", 100)}
+        issuer = {"id": draft.cast.hash_of("genesis", number)}
+        draft.certify({"type": "genesisDelegation", "delegate": delegate, "issuer": issuer})
+    return draft.done()
+
+
 def _register(draft: Draft, who: LedgerCredential) -> None:
     certificate = _certificate("Registration", who) | {"deposit": parameters.ada(DREP_DEPOSIT)}
     if draft.random.random() < 0.5:
@@ -235,4 +251,5 @@ KINDS = [
     TransactionKind(propose, since="conway"),
     TransactionKind(vote, since="conway"),
     TransactionKind(update_protocol, until="babbage"),
+    TransactionKind(move_rewards, until="babbage"),
 ]

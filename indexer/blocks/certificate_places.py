@@ -6,12 +6,10 @@ instantaneous rewards (6) among the proposals (ogmios `encodeDelegCert`, `encode
 
 from itertools import pairwise
 
-from indexer.blocks import transaction_cbor
+from indexer.blocks import instantaneous_rewards, transaction_cbor
 from indexer.ogmios import frames
-from shared.ledger import BEFORE_CONWAY
 
 _SHOWN = {6: 0, 11: 2, 12: 2, 13: 2}  # how many certificates Ogmios shows for one of this type, if it is not one
-_INSTANTANEOUS_REWARDS = frozenset(("treasuryWithdrawals", "treasuryTransfer"))
 
 
 def locate(tx: frames.SubTransaction, era: str) -> list[int | None]:
@@ -22,7 +20,7 @@ def locate(tx: frames.SubTransaction, era: str) -> list[int | None]:
     """
     if not tx.certificates:
         return []
-    moved = era in BEFORE_CONWAY and any(_rewards(proposal) for proposal in tx.proposals)
+    moved = instantaneous_rewards.are_moved(tx, era)
     split = (at for at, (first, second) in enumerate(pairwise(tx.certificates)) if _may_be_one(first, second))
     sure = next(split, -1) + 1  # before Conway no certificate names a deposit
     if not sure and not moved:
@@ -41,11 +39,6 @@ def _on_chain(tx: frames.SubTransaction) -> list[int] | None:
     except ValueError:
         return None
     return None if types is None else [at for at, type_no in enumerate(types) for _ in range(_SHOWN.get(type_no, 1))]
-
-
-def _rewards(proposal: frames.Proposal) -> bool:
-    """Whether this is a certificate that moves instantaneous rewards."""
-    return proposal.action is not None and proposal.action.type in _INSTANTANEOUS_REWARDS
 
 
 def _may_be_one(first: frames.Certificate, second: frames.Certificate) -> bool:

@@ -68,7 +68,7 @@ Change = StakeChange | VoteDelegation | RepresentativeChange | PoolUpdate | Pool
 
 
 def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[bytes]]:
-    """The reward accounts and pools in a block's certificates, withdrawals, credits and issuer.
+    """The reward accounts and pools in a block's certificates, withdrawals and credits, and its issuer.
 
     Raises frames.Unreadable.
     """
@@ -77,12 +77,19 @@ def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[byt
     for tx in (tx for group in block.transactions for tx in group):
         if tx.extra.withdrawals or tx.extra.credits:
             accounts.update(tx.extra.withdrawals, tx.extra.credits)
+        for moved in tx.extra.instantaneous_rewards or ():
+            accounts.update(account_of(credential, network) for credential in moved.amounts)
         for change in changes_of(tx.certificates, tx.tx_hash, network) if tx.certificates else ():
             if isinstance(change, StakeChange | VoteDelegation):
                 accounts.add(change.account)
             if isinstance(change, StakeChange | PoolUpdate | PoolRetirement) and change.pool_id is not None:
                 pools.add(change.pool_id)
     return accounts, pools
+
+
+def account_of(credential: bytes, network: Network) -> bytes:
+    """The reward account of a credential as rows have it: a byte for its origin, and its hash."""
+    return reward_account(credential[1:], packed.CREDENTIAL_ORIGINS[credential[0]], network)
 
 
 def changes_of(certificates: list[frames.Certificate], tx_hash: bytes, network: Network) -> list[Change]:

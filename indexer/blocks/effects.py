@@ -5,7 +5,7 @@ After this step, only the value check looks at whether scripts failed.
 
 import msgspec
 
-from indexer.blocks import attachments, certificate_places
+from indexer.blocks import attachments, certificate_places, instantaneous_rewards
 from indexer.blocks.attachments import HashedScript
 from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
@@ -201,6 +201,7 @@ def _extra(tx: frames.SubTransaction, era: str, *, valid: bool = True) -> packed
         credits=_by_account(tx.credits) if tx.credits else {},
         certificate_places=certificate_places.locate(tx, era) if tx.certificates else [],
         redeemers=len(tx.redeemers),
+        instantaneous_rewards=instantaneous_rewards.of(tx, era) if tx.proposals else [],
         donation=0 if tx.treasury is None or tx.treasury.donation is None else frames.lovelace(tx.treasury.donation),
     )
 

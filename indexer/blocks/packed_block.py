@@ -53,6 +53,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     withdrawals: dict[bytes, int]
     credits: dict[bytes, int]
     certificates: list[frames.Certificate]
+    instantaneous_rewards: list[packed.InstantaneousRewards]
     other_payments: int
     references: list[OutputKey]
     collaterals: list[OutputKey]
@@ -232,6 +233,7 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
         withdrawals=extra.withdrawals,
         credits=extra.credits,
         certificates=tx.certificates,
+        instantaneous_rewards=extra.instantaneous_rewards or [],
         other_payments=tx.other_payments,
         references=tx.references,
         collaterals=tx.collaterals,

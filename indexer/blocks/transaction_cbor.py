@@ -1,4 +1,5 @@
-"""What only the CBOR of a transaction says: the bytes of its scripts, and the places of its certificates. Pure.
+"""What only the CBOR of a transaction says: the bytes of its scripts, the places of its certificates, and what those
+that move instantaneous rewards contain. Pure.
 
 Ogmios sends it with the flag `--include-transaction-cbor`. Keys and shapes are those of `transaction` in the CDDL of
 every era from Shelley on. All functions raise ValueError for bytes of another shape.
@@ -6,11 +7,12 @@ every era from Shelley on. All functions raise ValueError for bytes of another s
 
 import cbor2
 
-from shared import cbor
+from shared import cbor, packed
 from shared.ledger import NATIVE, script_hash_of
 
 # Keys of `transaction_body`, `transaction_witness_set`, `auxiliary_data_map`, and of an output since Babbage.
 _OUTPUTS, _CERTIFICATES, _COLLATERAL_RETURN = 1, 4, 16
+_MOVED_REWARDS = 6  # the type of certificate
 _NATIVE_WITNESSES, _NATIVE_AUXILIARY, _REFERENCE_SCRIPT = 1, 1, 3
 
 _NULL = 0xF6
@@ -23,6 +25,29 @@ def certificate_types(transaction: bytes) -> list[int]:
     if certificates is None:
         return []
     return [_number(transaction, _first(transaction, part.start)) for part in cbor.parts_of(transaction, certificates)]
+
+
+def instantaneous_rewards(transaction: bytes) -> list[packed.InstantaneousRewards]:
+    """What the certificates that move instantaneous rewards pay to accounts, scripts first, then keys, as the ledger
+    has them. Those that move lovelace from one pot to the other are left out.
+    """
+    certificates = _value(transaction, _body(transaction), _CERTIFICATES)
+    if certificates is None:
+        return []
+    found = []
+    for place, part in enumerate(cbor.parts_of(transaction, certificates)):
+        if _number(transaction, _first(transaction, part.start)) == _MOVED_REWARDS:
+            match cbor2.loads(transaction[part]):
+                case [_, [0 | 1 as pot, dict(moved)]]:
+                    amounts = {bytes((origin,)) + digest: lovelace for (origin, digest), lovelace in moved.items()}
+                    in_order = sorted(amounts, key=lambda credential: (not credential[0], credential))
+                    paid = {credential: amounts[credential] for credential in in_order}
+                    found.append(packed.InstantaneousRewards(place, pot, paid))
+                case [_, [0 | 1, int()]]:
+                    pass
+                case _:
+                    raise ValueError("a certificate that moves instantaneous rewards has another shape")
+    return found
 
 
 def native_reference_scripts(transaction: bytes) -> dict[int, bytes]:

@@ -138,7 +138,7 @@ class _BlockRows:
                     rows.datums.setdefault(datum_hash, tables.Datum(datum_hash, tx_id, datum))
                 for script_hash, script in tx.scripts.items():
                     rows.scripts.setdefault(script_hash, tables.Script(script_hash, tx_id, *script))
-                if tx.certificates or tx.withdrawals or tx.credits:
+                if tx.certificates or tx.withdrawals or tx.credits or tx.instantaneous_rewards:
                     rows.staking.add(tx_id, tx, epoch_no, resolver)
                     rows.withdrawals += [
                         tables.StagedWithdrawal(resolver.stakes[account], tx_id, lovelace)

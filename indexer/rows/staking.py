@@ -11,6 +11,7 @@ from indexer.blocks.certificates import (
     RepresentativeChange,
     StakeChange,
     VoteDelegation,
+    account_of,
     changes_of,
 )
 from indexer.blocks.genesis import Genesis
@@ -56,10 +57,21 @@ class Staking(msgspec.Struct):
     credited: set[StakeNo] = set()
 
     def add(self, tx_id: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
-        """Add the certificates, withdrawals and credits of one transaction."""
+        """Add the certificates, withdrawals, credits and instantaneous rewards of one transaction."""
         for account, taken in tx.withdrawals.items():
             self.withdrawn[resolver.stakes[account]] += taken
         inserts = self.inserts
+        inserts[tables.INSTANTANEOUS_REWARD].extend(
+            tables.InstantaneousReward(
+                tx_id,
+                resolver.stakes[account_of(credential, resolver.network)],
+                moved.place,
+                packed.POTS[moved.pot_no],
+                lovelace,
+            )
+            for moved in tx.instantaneous_rewards
+            for credential, lovelace in moved.amounts.items()
+        )
         self.credited.update(resolver.stakes[account] for account in tx.credits)
         for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, resolver.network)):
             match change:

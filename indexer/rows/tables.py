@@ -222,11 +222,20 @@ class PoolRetirement(NamedTuple):
     place: int
 
 
+class InstantaneousReward(NamedTuple):
+    tx_id: TxId
+    stake_no: StakeNo
+    place: int
+    pot: str
+    lovelace: int
+
+
 STAKE_EVENT = FromBlocks("stake_event", StakeEvent, Found.BY_TX_ID)
 VOTE_DELEGATION = FromBlocks("vote_delegation", VoteDelegation, Found.BY_TX_ID)
 REPRESENTATIVE_EVENT = FromBlocks("representative_event", RepresentativeEvent, Found.BY_TX_ID)
 POOL_UPDATE = FromBlocks("pool_update", PoolUpdate, Found.BY_TX_ID, key=3)
 POOL_RETIREMENT = FromBlocks("pool_retirement", PoolRetirement, Found.BY_TX_ID)
+INSTANTANEOUS_REWARD = FromBlocks("instantaneous_reward", InstantaneousReward, Found.BY_TX_ID, key=3)
 
 
 # Mints, and what bulk stages. `Rows` has plain tuples for those of addresses: a transaction has several of them -------

@@ -37,7 +37,7 @@ from tests.chain.model import (
 )
 from tests.chain.model_assets import AssetKey, by_hex, text_of
 from tests.chain.model_attachments import Attachments
-from tests.chain.model_certificates import places_of
+from tests.chain.model_certificates import moved_by, places_of
 from tests.chain.model_chain import Chain
 from tests.chain.model_owners import Owners, hash_of, script_hash
 
@@ -80,6 +80,7 @@ class Facade:
         self.partial = chain.blocks.blocks[0]["height"] > 1  # block 0 of Byron is an epoch boundary
         self.lacking = set(self._lacking())
         self.active_from = self._active_from()
+        self.moving = [tx for tx in chain.ledger.transactions.values() if moved_by(tx) != []]
         self.withdrawn: Counter[str] = Counter()
         for tx in self.ledger.transactions.values():
             self.withdrawn.update(tx.withdrawals)
@@ -331,7 +332,7 @@ class Facade:
         """Check a transaction, its inputs and outputs, metadata, withdrawals and certificates."""
         path, valid = "/txs/{hash}", tx.declared.get("spends", "inputs") == "inputs"
         kinds = [each["type"] for each in tx.certificates]
-        interval = tx.declared.get("validityInterval", {})
+        interval, moved = tx.declared.get("validityInterval", {}), moved_by(tx)
         delegations = [each for each in tx.certificates if each["type"] == "stakeDelegation" and "stakePool" in each]
         self.one(
             path,
@@ -358,11 +359,11 @@ class Facade:
                 "redeemer_count": redeemer_count(tx),
                 "valid_contract": valid,
                 "treasury_donation": str(donation(tx)),
-            }
-            | dict.fromkeys(("mir_cert_count",)),
+                "mir_cert_count": None if moved is None else len({pot for _, pot, paid in moved if paid}),
+            },
             hash=tx.tx_hash,
         )
-        moved = {
+        sides = {
             "hash": tx.tx_hash,
             "inputs": [
                 *(self.input(*each) | {"reference": True} for each in tx.references),
@@ -371,7 +372,7 @@ class Facade:
             ],
             "outputs": [self.output(tx, index, output) for index, output in tx.outputs] + self.returned(tx),
         }
-        self.one(f"{path}/utxos", moved, hash=tx.tx_hash)
+        self.one(f"{path}/utxos", sides, hash=tx.tx_hash)
         withdrawn = [{"address": account, "amount": str(paid)} for account, paid in tx.withdrawals.items()]
         self.one(f"{path}/withdrawals", withdrawn, hash=tx.tx_hash)
         self.check_metadata(tx)
@@ -517,6 +518,35 @@ class Facade:
         self.one(f"{path}/delegations", delegations, hash=tx.tx_hash)
         self.one(f"{path}/pool_updates", updates, hash=tx.tx_hash)
         self.one(f"{path}/pool_retires", ends, hash=tx.tx_hash)
+        self.check_moved(tx)
+
+    def check_moved(self, tx: Transaction) -> None:
+        """Check the instantaneous rewards of a transaction."""
+        path, moved = "/txs/{hash}/mirs", moved_by(tx)
+        if moved is None:
+            status, body = self.caller.get(ROOT + path.format(hash=tx.tx_hash))
+            assert status == 503 and "--include-transaction-cbor" in body["message"], (tx.tx_hash, status, body)
+            return
+        expected = [
+            {"pot": pot, "cert_index": at, "address": self.account_of(credential), "amount": str(lovelace)}
+            for at, pot, paid in moved
+            for credential, lovelace in paid.items()
+        ]
+        self.one(path, expected, hash=tx.tx_hash)
+
+    def account_of(self, credential: tuple[int, bytes]) -> str:
+        origin, digest = credential
+        return stake_address(self.ledger.network, digest.hex(), script=origin == 1)
+
+    def moved_to(self, account: str) -> list[tuple[Transaction, str, int]]:
+        """The instantaneous rewards of an account, with their pots."""
+        return [
+            (tx, pot, lovelace)
+            for tx in self.moving
+            for _, pot, paid in moved_by(tx) or ()
+            for credential, lovelace in paid.items()
+            if self.account_of(credential) == account
+        ]
 
     def registered(self, pool: Json) -> Json:
         """A pool as a certificate registers it."""
@@ -606,8 +636,10 @@ class Facade:
                 same(asked(name, second), self.told(path, name, **second), expected[2:4])
 
     def accounts(self) -> list[str]:
-        """Every account of an address, a certificate or a withdrawal."""
+        """Every account of an address, a certificate, a withdrawal or an instantaneous reward."""
         found = dict.fromkeys([*self.owners.addresses, *self.withdrawn])
+        for tx in self.moving:
+            found |= {self.account_of(each): None for _, _, paid in moved_by(tx) or () for each in paid}
         for tx in self.ledger.transactions.values():
             found |= dict.fromkeys(self.chain.pools.account(each) for each in tx.certificates if "credential" in each)
         return sorted(found)
@@ -628,7 +660,10 @@ class Facade:
             "withdrawable_amount": "0",
             "pool_id": pool,
             "drep_id": representative(pools.votes.representatives.get(account)),
-        } | dict.fromkeys(("reserves_sum", "treasury_sum"))
+        }
+        moved = self.moved_to(account)
+        for name, pot in (("reserves_sum", "reserve"), ("treasury_sum", "treasury")):
+            expected[name] = None if self.partial else str(sum(paid for _, each, paid in moved if each == pot))
         expected |= dict.fromkeys(("rewards_sum", "withdrawals_sum"), None if self.partial else str(withdrawn))
         same(path.format(stake_address=account), told, expected)
         addresses = [{"address": address} for address in self.owners.addresses.get(account, [])]
@@ -654,6 +689,8 @@ class Facade:
             if account in tx.withdrawals
         ]
         self.listed(f"{path}/withdrawals", withdrawals, stake_address=account)
+        rewards = [{"amount": str(paid)} | self.position(tx) for tx, _, paid in moved]
+        self.listed(f"{path}/mirs", rewards, stake_address=account)
 
     def check_account_history(self, account: str) -> None:
         """Check the transactions of an account with its addresses in each, and its registrations."""
@@ -725,6 +762,7 @@ class Facade:
         yield "representative", pools.votes.representatives.get(account, {}).get("type")
         yield "withdrawals", account in self.withdrawn, used
         yield "addresses", min(len(self.owners.addresses.get(account, [])), 3)
+        yield "moved", frozenset(pot for _, pot, _ in self.moved_to(account)), account in pools.registered
 
     def traits_of_asset(self, asset: AssetKey) -> Iterator[object]:
         minted = self.chain.assets.minted.get(asset, [])
@@ -1047,6 +1085,7 @@ def traits_of_transaction(tx: Transaction) -> Iterator[object]:
     yield from (("redeemer", each["validator"]["purpose"]) for each in tx.declared.get("redeemers", ()))
     yield "signers", "requiredExtraSignatories" in tx.declared
     yield from (("names", kind, bool(each)) for kind, each in (("reads", tx.references), ("risks", tx.collaterals)))
+    yield "moves", tuple(sorted({pot for _, pot, _ in moved_by(tx) or ()}))
     yield "change of collateral", "collateralReturn" in tx.declared
     yield "unknown input", any(source is None for _, source in tx.inputs)
     for _, output in tx.outputs:

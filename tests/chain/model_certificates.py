@@ -2,7 +2,7 @@
 
 import cbor2
 
-from tests.chain.model import Json, stake_address
+from tests.chain.model import Json, Transaction, stake_address
 
 
 def shown(certificate: Json, network: str) -> Json:
@@ -41,16 +41,20 @@ def shown(certificate: Json, network: str) -> Json:
 def places_of(tx: Json) -> list[int | None]:
     """The place of each certificate that Ogmios shows, by the transaction's CBOR.
 
-    Types 11, 12 and 13 are shown as two. Without CBOR, the places after two that may be one are unknown.
+    Types 11, 12 and 13 are shown as two, and 6 is not. Without CBOR, the places after two that may be one are unknown,
+    and all if there are some of type 6.
     """
     shown = tx.get("certificates", [])
     if "cbor" in tx:
         # Another tag than that of sets: cbor2 makes Python's, which have no order.
         listed = cbor2.loads(bytes.fromhex(tx["cbor"]).replace(b"\xd9\x01\x02", b"\xd9\xff\x00"))[0].get(4, [])
         numbers = [each[0] for each in getattr(listed, "value", listed)]
-        doubled = [place for place, number in enumerate(numbers) for _ in range(2 if 11 <= number <= 13 else 1)]
+        shown_as = {6: 0, 11: 2, 12: 2, 13: 2}
+        doubled = [place for place, number in enumerate(numbers) for _ in range(shown_as.get(number, 1))]
         assert len(doubled) == len(shown)
         return list(doubled)
+    if "treasuryWithdrawals" in actions_without_deposit(tx):
+        return [None] * len(shown)
     places: list[int | None] = []
     for each in shown:
         before = shown[len(places) - 1] if places else {}
@@ -89,3 +93,26 @@ def pool(said: Json, network: str) -> Json:
         }
     assert not rest
     return told
+
+
+def actions_without_deposit(tx: Json) -> list[str]:
+    """The actions of proposals before Conway, among which Ogmios shows instantaneous rewards."""
+    return [each["action"]["type"] for each in tx.get("proposals", ()) if "deposit" not in each]
+
+
+def moved_by(tx: Transaction) -> list[tuple[int, str, dict[tuple[int, bytes], int]]] | None:
+    """The place, the pot and the accounts of each certificate that moves instantaneous rewards, in the ledger's order:
+    scripts before keys. None if they are not known, without CBOR.
+    """
+    is_valid = tx.declared.get("spends", "inputs") == "inputs"
+    if not is_valid or "treasuryWithdrawals" not in actions_without_deposit(tx.declared):
+        return []
+    if "cbor" not in tx.declared:
+        return None
+    found = []
+    for at, certificate in enumerate(cbor2.loads(bytes.fromhex(tx.declared["cbor"]))[0][4]):
+        if certificate[0] == 6:
+            pot, paid = certificate[1]
+            in_order = sorted(paid.items(), key=lambda each: (-each[0][0], each[0]))
+            found.append((at, ("reserve", "treasury")[pot], dict(in_order)))
+    return found

@@ -62,18 +62,36 @@ class PoolRetirement(msgspec.Struct, frozen=True):
     epoch_no: int
 
 
-Change = StakeEvent | VoteDelegation | RepresentativeEvent | PoolUpdate | PoolRetirement
+class InstantaneousReward(msgspec.Struct, frozen=True):
+    """Lovelace that moves from a pot to an account."""
+
+    tx_id: int
+    place: int
+    account: bytes
+    pot: str
+    lovelace: int
+
+
+Change = StakeEvent | VoteDelegation | RepresentativeEvent | PoolUpdate | PoolRetirement | InstantaneousReward
 
 
 async def wrong(
     db: asyncpg.Connection, rows: Sequence[Row], flows: Flows, first_tx_id: int, next_tx_id: int, network: Network
 ) -> list[Difference]:
     """The differences of a range: changes without a certificate, and certificates without their change."""
-    made = {
+    made: set[Change] = {
         change
         for place, certificates in flows.certificates.items()
         for change in _changes(rows[place].tx_id, certificates, network)
     }
+    made.update(
+        InstantaneousReward(
+            rows[place].tx_id, each.place, _account(credential, network), packed.POTS[each.pot_no], lovelace
+        )
+        for place, moved in flows.rewards.items()
+        for each in moved
+        for credential, lovelace in each.amounts.items()
+    )
     stored: set[Change] = set()
     for query in _STORED:
         stored.update(await query.all(db, first_tx_id, next_tx_id))
@@ -90,6 +108,7 @@ def _what(change: Change) -> str:
         RepresentativeEvent: "representative_event",
         PoolUpdate: "pool_update",
         PoolRetirement: "pool_retirement",
+        InstantaneousReward: "instantaneous_reward",
     }
     return f"certificate of {kinds[type(change)]} at place {change.place} of tx_id {change.tx_id}"
 
@@ -105,7 +124,7 @@ def _changes(tx_id: int, certificates: list[packed.Certificate], network: Networ
 def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Network) -> Iterator[Change]:
     """The changes of a certificate: up to three for a credential that is registered and delegates stake and vote."""
     if each.stake is not None:
-        account = address.reward_account(each.stake[1:], packed.CREDENTIAL_ORIGINS[each.stake[0]], network)
+        account = _account(each.stake, network)
         kind = _KINDS.get(each.type)
         if kind is not None:
             yield StakeEvent(tx_id, place, kind, account, None)
@@ -126,6 +145,10 @@ def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Netwo
         yield PoolRetirement(tx_id, place, each.pool_id, each.retirement_epoch)
 
 
+def _account(credential: bytes, network: Network) -> bytes:
+    return address.reward_account(credential[1:], packed.CREDENTIAL_ORIGINS[credential[0]], network)
+
+
 _KINDS = {"stakeCredentialRegistration": "registration", "stakeCredentialDeregistration": "deregistration"}
 _REPRESENTATIVE_KINDS = {
     f"delegateRepresentative{kind.title()}": kind for kind in ("registration", "update", "retirement")
@@ -136,7 +159,8 @@ _STORED: tuple[
     | sql.Query[VoteDelegation]
     | sql.Query[RepresentativeEvent]
     | sql.Query[PoolUpdate]
-    | sql.Query[PoolRetirement],
+    | sql.Query[PoolRetirement]
+    | sql.Query[InstantaneousReward],
     ...,
 ] = (
     _sql.query("stake_events", StakeEvent),
@@ -144,4 +168,5 @@ _STORED: tuple[
     _sql.query("representative_events", RepresentativeEvent),
     _sql.query("pool_updates", PoolUpdate),
     _sql.query("pool_retirements", PoolRetirement),
+    _sql.query("instantaneous_rewards", InstantaneousReward),
 )

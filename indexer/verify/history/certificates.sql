@@ -20,3 +20,8 @@ SELECT tx_id, place, pool_id, parameters FROM pool_update JOIN pool USING (pool_
 
 -- name: pool_retirements
 SELECT tx_id, place, pool_id, epoch_no FROM pool_retirement JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2
+
+-- name: instantaneous_rewards
+-- Here `place` is that of the certificate in the transaction's CBOR.
+SELECT tx_id, place, raw AS account, pot, lovelace
+FROM instantaneous_reward JOIN stake USING (stake_no) WHERE tx_id >= $1 AND tx_id < $2

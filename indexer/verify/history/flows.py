@@ -96,6 +96,7 @@ class Flows(msgspec.Struct, frozen=True):
     mints: list[Mint]
     withdrawals: list[Withdrawal]
     certificates: dict[int, list[packed.Certificate]]
+    rewards: dict[int, list[packed.InstantaneousRewards]]
     lovelace_out: list[int]
     lovelace_left: list[int]
     assets_left: list[int]
@@ -116,6 +117,7 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
         taken - paid - (row.fee or 0) for taken, paid, row in zip(lovelace_in, lovelace_out, rows, strict=True)
     ]
     mints, withdrawals, certificates = list[Mint](), list[Withdrawal](), dict[int, list[packed.Certificate]]()
+    rewards = dict[int, list[packed.InstantaneousRewards]]()
     for place, row in enumerate(rows):
         extra = packed.unpack_extra_strictly(row.extra)
         if row.mint is not None:
@@ -125,6 +127,8 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
             withdrawals += [Withdrawal(row.tx_id, *each) for each in extra.withdrawals.items()]
         if extra.certificates:
             certificates[place] = extra.certificates
+        if extra.instantaneous_rewards:
+            rewards[place] = extra.instantaneous_rewards
     assets_left = sums_at(spent.value, spent.row, count) - sums_at(made.value, made.row, count)
     assets_left += _minted(mints, count)
     return Flows(
@@ -135,6 +139,7 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
         mints=mints,
         withdrawals=withdrawals,
         certificates=certificates,
+        rewards=rewards,
         lovelace_out=lovelace_out,
         lovelace_left=lovelace_left,
         assets_left=(assets_left % PRIME).tolist(),

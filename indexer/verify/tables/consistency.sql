@@ -135,6 +135,9 @@ FROM (
     SELECT 'stake_no', 'vote_delegation of tx_id ' || tx_id, stake_no
     FROM vote_delegation v WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = v.stake_no)
     UNION ALL
+    SELECT 'stake_no', 'instantaneous_reward of tx_id ' || tx_id, stake_no
+    FROM instantaneous_reward r WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = r.stake_no)
+    UNION ALL
     SELECT 'stake_no', 'reward', stake_no
     FROM reward WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = reward.stake_no)
     UNION ALL
@@ -147,6 +150,9 @@ FROM (
     UNION ALL
     SELECT 'tx_id', 'vote_delegation at place ' || place, tx_id
     FROM vote_delegation WHERE kind <> 'fork' AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = vote_delegation.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'instantaneous_reward of stake_no ' || stake_no, tx_id
+    FROM instantaneous_reward r WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = r.tx_id)
     UNION ALL
     SELECT 'tx_id', 'representative_event at place ' || place, tx_id
     FROM representative_event e WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = e.tx_id)
