@@ -38,10 +38,10 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Described:
-    """Metadata by CIP-25: the assets that label 721 of one transaction describes."""
+    """Metadata by CIP-25: the assets that label 721 of one transaction describes. `label` is its whole map."""
 
     def __init__(self, extra: Extra) -> None:
-        self._policies = _label(extra)
+        self.label = _label(extra)
 
     def entry(self, policy_id: bytes, asset_name: bytes) -> Mapping[Any, Any] | None:
         """The metadata of an asset, None if it is not named or its entry is not a map.
@@ -49,7 +49,7 @@ class Described:
         By CIP-25, policies and names are text in version 1 and bytes in version 2. On the chain every form, hex
         included, occurs in both versions, so the version is ignored.
         """
-        return _entry(_entry(self._policies, policy_id), asset_name)
+        return _entry(_entry(self.label, policy_id), asset_name)
 
 
 def of_transaction(extra: Extra, policy_id: bytes, asset_name: bytes) -> Metadata | None:

@@ -8,6 +8,7 @@ import msgspec
 from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, onchain_metadata, plain, refusals
+from api.blockfrost.cip25 import standard
 from api.blockfrost.owners import TransactionPlace, places_of
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage, limits
@@ -59,7 +60,8 @@ class Asset(msgspec.Struct, frozen=True):
     """An asset. `asset_name` is null if it is empty. The first mint is null if it precedes the first indexed block.
 
     `onchain_metadata` is the whole map of the reference token's datum if it complies with CIP-68 (its version is the
-    standard, its third field the extra), else the CIP-25 metadata as plain JSON.
+    standard, its third field the extra), else the CIP-25 metadata as plain JSON, whose standard is null if it does not
+    comply with the version that it names.
     """
 
     asset: str
@@ -113,6 +115,9 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
     if native is None:
         raise errors.asset_not_found()
     cip68 = None if datum is None else onchain_metadata.of_datum(datum, asset.asset_name)
+    names = asset.policy_id, asset.asset_name
+    entry = None if cip25 is None else cip25.entry(*names)
+    by_cip25 = None if cip25 is None or cip25.label is None else standard(cip25.label, *names)
     registered = (await ask.services.registry.look_up(asset.policy_id + asset.asset_name)).metadata
     return Asset(
         asset=amounts.unit_of(native.policy_id, native.asset_name),
@@ -122,8 +127,8 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
         quantity=native.total_supply,
         initial_mint_tx_hash=native.first_mint_tx,
         mint_or_burn_count=native.mint_count + native.burn_count,
-        onchain_metadata=_plain(cip25) if cip68 is None else cip68.metadata,
-        onchain_metadata_standard=None if cip68 is None else cip68.standard,
+        onchain_metadata=_plain(entry) if cip68 is None else cip68.metadata,
+        onchain_metadata_standard=by_cip25 if cip68 is None else cip68.standard,
         onchain_metadata_extra=None if cip68 is None else cip68.extra,
         metadata=None if registered is None else _registered(registered),
     )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -331,16 +331,14 @@ async def read(db: Connection, asset: AssetId, network: Network) -> Asset | None
     return _asset_in(row, asset, _on_chain(asset, row, "auto"), network)
 
 
-async def described(db: Connection, asset: AssetId) -> tuple[bytes | None, Mapping[Any, Any] | None]:
-    """The present datum of an asset's reference token (CIP-68), and its CIP-25 metadata as its transaction has it, in a
-    snapshot. Either is None if there is none.
+async def described(db: Connection, asset: AssetId) -> tuple[bytes | None, metadata.Described | None]:
+    """The present datum of an asset's reference token (CIP-68), and the CIP-25 metadata of the last transaction that
+    minted and described it, in a snapshot. Either is None if there is none.
     """
     row = await _asset.one(db, asset.policy_id, asset.asset_name, metadata.reference_name(asset.asset_name))
     if row is None:
         return None, None
-    cip25 = None
-    if row.named_extra is not None:
-        cip25 = metadata.Described(packed.unpack_extra(row.named_extra)).entry(asset.policy_id, asset.asset_name)
+    cip25 = None if row.named_extra is None else metadata.Described(packed.unpack_extra(row.named_extra))
     return row.datum, cip25
 
 

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import cbor2
+import jsonschema
 
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
@@ -789,7 +790,7 @@ class Facade:
         path, unit, assets = "/assets/{asset}", "".join(asset), self.chain.assets
         known, minted = assets.info(asset), assets.minted.get(asset, [])
         by_datum = cip68_of(assets.reference_datum(asset), asset[1][:8])
-        metadata, standard, extra = by_datum or (cip25_of(asset, minted), None, None)
+        metadata, standard, extra = by_datum or (*cip25_of(asset, minted), None)
         expected = {
             "asset": unit,
             "policy_id": asset[0],
@@ -1265,13 +1266,49 @@ def text_or_hex(value: bytes) -> str:
     return text_of(value) or value.hex()
 
 
-def cip25_of(asset: AssetKey, minted: Iterable[tuple[Transaction, int]]) -> Any:
-    """The whole CIP-25 metadata of an asset, from the last transaction that minted and described it."""
+def cip25_of(asset: AssetKey, minted: Iterable[tuple[Transaction, int]]) -> tuple[Any, str | None]:
+    """The CIP-25 metadata of an asset, from the last transaction that minted and described it, and its standard."""
     for tx, quantity in reversed([*minted]):
         label = tx.metadata.get("721")
         if quantity > 0 and label is not None:
             body = cbor2.loads(bytes.fromhex(label["cbor"])) if "cbor" in label else label["json"]
             entry = by_hex(by_hex(body, asset[0], as_text=False), asset[1], as_text=True)
             if isinstance(entry, dict):
-                return plain(entry)
+                return plain(entry), cip25_standard(body, asset)
+    return None, None
+
+
+def cip25_standard(body: Json, asset: AssetKey) -> str | None:
+    """The version of CIP-25 that metadata complies with: `getOnchainMetadata` of @blockfrost/openapi."""
+    version, (policy, name) = int(float(body.get("version") or 1)), asset
+    keys: dict[int, list[tuple[Any, Any]]] = {
+        1: [(policy, bytes.fromhex(name).decode(errors="replace")), (policy, name)],
+        2: [(bytes.fromhex(policy), bytes.fromhex(name))],
+    }
+    for policy_key, name_key in keys.get(version, []):
+        of_policy = body.get(policy_key, {})
+        if isinstance(of_policy, dict) and name_key in of_policy:
+            is_valid = jsonschema.Draft202012Validator(CIP25).is_valid(plain(of_policy[name_key]))
+            return f"CIP25v{version}" if is_valid else None
     return None
+
+
+TEXT_OR_TEXTS: Json = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+CIP25: Json = {  # the schema `asset_onchain_metadata_cip25` of @blockfrost/openapi
+    "type": "object",
+    "required": ["name", "image"],
+    "properties": {
+        "name": {"type": "string"},
+        "image": TEXT_OR_TEXTS,
+        "description": TEXT_OR_TEXTS,
+        "mediaType": {"type": "string"},
+        "files": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["mediaType", "src"],
+                "properties": {"name": {"type": "string"}, "mediaType": {"type": "string"}, "src": TEXT_OR_TEXTS},
+            },
+        },
+    },
+}
