@@ -1258,11 +1258,14 @@ COMMENT ON COLUMN node_comparison.differences IS
 
 CREATE TABLE epoch_parameters (
     epoch_no   integer PRIMARY KEY,
-    parameters json    NOT NULL
+    parameters json    NOT NULL,
+    nonce      bytea
 );
 COMMENT ON TABLE epoch_parameters IS
     'Protocol parameters under the names of Ogmios 7, of each epoch in which they were read. They do not change in an '
     'epoch.';
+COMMENT ON COLUMN epoch_parameters.nonce IS
+    'The randomness of its leader elections; null if it is neutral, or if the node did not tell it.';
 
 CREATE TABLE genesis_configuration (
     era           text PRIMARY KEY,

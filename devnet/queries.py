@@ -334,6 +334,17 @@ def _treasury_and_reserves(query: LedgerQuery) -> Json:
     return {"treasury": parameters.ada(ledger.treasury), "reserves": parameters.ada(ledger.reserves)}
 
 
+def _nonces(query: LedgerQuery) -> Json:
+    """Made-up nonces: that of an epoch follows from its number, the others from the block."""
+    evolving = addresses.blake2b_256(f"nonce after {query.index}".encode())
+    return {
+        "epochNonce": addresses.blake2b_256(f"nonce of {query.epoch}".encode()),
+        "candidateNonce": evolving,
+        "evolvingNonce": evolving,
+        "lastEpochLastAncestor": "neutral",
+    }
+
+
 NETWORK: dict[str, Callable[[LedgerQuery], Any]] = {
     "queryNetwork/startTime": _start_time,
     "queryNetwork/tip": _tip,
@@ -352,6 +363,7 @@ LEDGER: dict[str, Callable[[LedgerQuery], Any]] = {
     "queryLedgerState/liveStakeDistribution": _live_stake_distribution,
     "queryLedgerState/governanceProposals": _governance_proposals,
     "queryLedgerState/treasuryAndReserves": _treasury_and_reserves,
+    "queryLedgerState/nonces": _nonces,
     "queryLedgerState/utxo": _utxo,
     "queryLedgerState/constitution": _constitution,
     "queryLedgerState/constitutionalCommittee": _constitutional_committee,

@@ -21,7 +21,6 @@ DOCUMENT: Json = json.loads((Path(__file__).parent / "vectors" / "blockfrost-ope
 
 NOT_KEPT: dict[str, tuple[str, ...]] = {
     "/network": ("supply.locked",),
-    "/epochs/{}/parameters": ("nonce",),
 }
 """By path, the members that are always null although the document allows no null: what they need is not kept yet.
 

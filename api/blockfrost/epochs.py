@@ -103,7 +103,7 @@ async def blocks(ask: ChainAsk[EpochBlocks]) -> list[str]:
 async def parameters(ask: ChainAsk[OneEpoch]) -> Json:
     """Get the protocol parameters of an epoch."""
     told = (await epochs.get_epoch_parameters(ask.about(ask.question))).data
-    return _named(told.epoch_no, _decode(told.ogmios))
+    return _named(told.epoch_no, _decode(told.ogmios)) | {"nonce": told.nonce}
 
 
 async def _one(db: Connection, ask: ChainAsk[Any], epoch_no: int | None) -> epochs.Epoch:
@@ -131,7 +131,7 @@ async def _shown(db: Connection, found: Sequence[epochs.Epoch]) -> list[Epoch]:
 
 
 def _named(epoch_no: int, told: Json) -> Json:
-    """Ogmios' parameters with Blockfrost's names; null where the epoch's era has none. The nonce is not kept."""
+    """Ogmios' parameters with Blockfrost's names; null where the epoch's era has none."""
     units, block_units = told.get("maxExecutionUnitsPerTransaction"), told.get("maxExecutionUnitsPerBlock")
     prices, coefficient = told.get("scriptExecutionPrices"), told.get("minUtxoDepositCoefficient")
     models = {name.replace("plutus:v", "PlutusV"): model for name, model in told.get("plutusCostModels", {}).items()}
@@ -156,7 +156,7 @@ def _named(epoch_no: int, told: Json) -> Json:
         "protocol_minor_ver": told["version"]["minor"],
         "min_utxo": _text(coefficient),
         "min_pool_cost": _lovelace(told.get("minStakePoolCost")),
-        "nonce": None,
+        "nonce": None,  # which is no parameter
         "cost_models": {name: cost_models.named(name, model) for name, model in models.items()} or None,
         "cost_models_raw": models or None,
         "price_mem": _ratio(prices and prices["memory"]),

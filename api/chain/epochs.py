@@ -74,12 +74,19 @@ class EpochParameters(msgspec.Struct, frozen=True):
 
     `ogmios` has the names and formats of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli` has
     those of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or, if its
-    decimal form is infinite, an object with `numerator` and `denominator`.
+    decimal form is infinite, an object with `numerator` and `denominator`. `nonce` is the randomness of the epoch's
+    leader elections; null if it is neutral, or if the node did not tell it.
     """
 
     epoch_no: int
     ogmios: Json
     cardano_cli: Json
+    nonce: str | None
+
+
+class _ParametersRow(msgspec.Struct, frozen=True):
+    parameters: str
+    nonce: bytes | None
 
 
 class _EpochRow(msgspec.Struct, frozen=True):
@@ -98,7 +105,7 @@ class _EpochRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_parameters = _sql.values("parameters", str)
+_parameters = _sql.query("parameters", _ParametersRow)
 _epochs = _sql.query("epochs", _EpochRow)
 
 
@@ -119,9 +126,10 @@ async def get_epoch_parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoc
         stored = await _parameters.one(db, row.epoch_no)
     if stored is None:
         raise errors.parameters_not_known()
-    parameters = stored.encode()
+    parameters = stored.parameters.encode()
+    nonce = None if stored.nonce is None else stored.nonce.hex()
     return ChainAnswer(
-        data=EpochParameters(row.epoch_no, msgspec.Raw(parameters), cardano_cli.parameters(parameters)),
+        data=EpochParameters(row.epoch_no, msgspec.Raw(parameters), cardano_cli.parameters(parameters), nonce),
         last_updated=last.last_updated(ask.network),
     )
 

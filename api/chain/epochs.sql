@@ -17,4 +17,4 @@ CROSS JOIN LATERAL (
 ORDER BY epoch.epoch_no
 
 -- name: parameters
-SELECT parameters::text FROM epoch_parameters WHERE epoch_no = $1
+SELECT parameters::text, nonce FROM epoch_parameters WHERE epoch_no = $1

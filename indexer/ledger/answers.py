@@ -77,6 +77,12 @@ class TreasuryAndReserves(msgspec.Struct, frozen=True):
     reserves: frames.Lovelace
 
 
+class Nonces(msgspec.Struct, frozen=True, rename="camel"):
+    """The nonces of consensus, of which we use that of the epoch: 32 bytes in hex, or `neutral`."""
+
+    epoch_nonce: str
+
+
 class ProtocolVersion(msgspec.Struct, frozen=True):
     major: int
 
@@ -102,6 +108,14 @@ def parameters_of(answer: msgspec.Raw) -> Parameters:
         return _parameters(answer)
     except msgspec.MsgspecError as error:
         raise frames.Unreadable(f"protocol parameters: {error}") from error
+
+
+def nonce_of(nonces: Nonces) -> bytes | None:
+    """The nonce of the epoch, None if it is neutral. Raises frames.Unreadable."""
+    try:
+        return None if nonces.epoch_nonce == "neutral" else frames.hash_bytes(nonces.epoch_nonce)
+    except ValueError as error:
+        raise frames.Unreadable(f"nonce: {error}") from error
 
 
 def in_names_of_7(answer: msgspec.Raw) -> bytes:

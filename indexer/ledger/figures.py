@@ -13,7 +13,7 @@ from indexer.ogmios.connection import Ogmios
 from shared import sql
 
 _ERA_ENDS_WITHIN_EPOCHS = 5
-_DESIRED_POOLS = "desired_pools of ledger_state"
+_DESIRED_POOLS, _NONCE = "desired_pools of ledger_state", "nonce of epoch_parameters"
 
 
 async def _our_pots(at: At, _: int) -> Batch | None:
@@ -30,12 +30,13 @@ async def _pots_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, int] | 
 
 
 async def _our_parameters(at: At, _: int) -> Batch | None:
-    """Protocol parameters of this epoch by name, and the copy of one of them."""
+    """Protocol parameters of this epoch by name, the copy of one of them, and the nonce."""
     row = await _parameters.one(at.db, at.epoch_no)
     if row is None or not at.current:
         return None
     stored: dict[str, Any] = {} if row.parameters is None else msgspec.json.decode(row.parameters)
-    return Batch(stored | {_DESIRED_POOLS: row.desired_pools})
+    nonce = None if row.nonce is None else row.nonce.hex()
+    return Batch(stored | {_DESIRED_POOLS: row.desired_pools, _NONCE: nonce})
 
 
 async def _parameters_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any] | None:
@@ -43,7 +44,12 @@ async def _parameters_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, A
     if answer is None:
         return None
     parameters: dict[str, Any] = msgspec.json.decode(answers.in_names_of_7(answer))
-    return parameters | {_DESIRED_POOLS: answers.parameters_of(answer).desired_number_of_stake_pools}
+    nonces = await reader.or_none(node, "queryLedgerState/nonces", answers.Nonces)
+    nonce = None if nonces is None else answers.nonce_of(nonces)
+    return parameters | {
+        _DESIRED_POOLS: answers.parameters_of(answer).desired_number_of_stake_pools,
+        _NONCE: None if nonce is None else nonce.hex(),
+    }
 
 
 async def _our_configurations(at: At, _: int) -> Batch | None:
@@ -118,6 +124,7 @@ class _Pots(msgspec.Struct, frozen=True):
 
 class _Parameters(msgspec.Struct, frozen=True):
     parameters: str | None
+    nonce: bytes | None
     desired_pools: int | None
 
 

@@ -4,7 +4,8 @@
 SELECT reserves, treasury FROM ledger_state
 
 -- name: parameters
-SELECT parameters::text, desired_pools FROM ledger_state LEFT JOIN epoch_parameters ON epoch_parameters.epoch_no = $1
+SELECT parameters::text, nonce, desired_pools
+FROM ledger_state LEFT JOIN epoch_parameters ON epoch_parameters.epoch_no = $1
 
 -- name: configurations
 SELECT era, configuration::text FROM genesis_configuration

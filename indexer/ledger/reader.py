@@ -100,6 +100,8 @@ class LedgerReader:
     async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
         treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
         parameters = await or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
+        nonces = await or_none(node, "queryLedgerState/nonces", answers.Nonces)
+        nonce = None if nonces is None else answers.nonce_of(nonces)
         configurations = {era: await configuration_of(node, era) for era in GENESIS_ERAS}
         async with self._turn, schema.commit(self._writer):
             for era, configuration in configurations.items():
@@ -107,7 +109,8 @@ class LedgerReader:
                     await _store_configuration.run(self._writer, era, configuration)
             if await position.holds(self._writer, point):
                 if parameters is not None:
-                    await _store_parameters.run(self._writer, epoch_no, answers.in_names_of_7(parameters).decode())
+                    in_names_of_7 = answers.in_names_of_7(parameters).decode()
+                    await _store_parameters.run(self._writer, epoch_no, in_names_of_7, nonce)
                     await self._compare_version(answers.parameters_of(parameters).version.major, epoch_no)
                 await _insert_epoch.run(
                     self._writer,

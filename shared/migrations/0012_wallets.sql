@@ -49,3 +49,7 @@ COMMENT ON COLUMN instantaneous_reward.place IS 'Of the certificate among those 
 COMMENT ON COLUMN instantaneous_reward.lovelace IS 'May be negative, in Alonzo and Babbage.';
 CREATE INDEX instantaneous_reward_tx_id ON instantaneous_reward USING brin (tx_id)
     WITH (autosummarize = on, pages_per_range = 16);
+
+ALTER TABLE epoch_parameters ADD nonce bytea;
+COMMENT ON COLUMN epoch_parameters.nonce IS
+    'The randomness of its leader elections; null if it is neutral, or if the node did not tell it.';

@@ -186,7 +186,7 @@ async def _read_ledger(chain: asyncpg.Connection) -> None:
         9_000_000_000_000,
     )
     told = json.dumps(parameters.protocol_parameters("conway", (7, 0)))
-    await chain.execute("INSERT INTO epoch_parameters VALUES ($1, $2::text::json)", epoch_no, told)
+    await chain.execute("INSERT INTO epoch_parameters VALUES ($1, $2::text::json, sha256('nonce'))", epoch_no, told)
     for era in GENESIS_ERAS:
         told = json.dumps(parameters.genesis_configuration(era, networks.PREVIEW, Genesis(), (7, 0)))
         await chain.execute("INSERT INTO genesis_configuration VALUES ($1, $2::text::json)", era, told)

@@ -20,6 +20,7 @@ from tests.api.client import Client, serving
 from tests.chain.written import Written
 
 VERSION = (7, 0)
+NONCE = b"\1" * 32
 _BLOCKS = 30
 
 
@@ -72,5 +73,5 @@ async def _read_ledger(chain: Any) -> None:
     parameters = json.dumps(protocol_parameters("conway", VERSION))
     shelley = json.dumps(genesis_configuration("shelley", networks.PREVIEW, Genesis(), VERSION))
     epoch_no = await chain.fetchval("SELECT max(epoch_no) FROM epoch")
-    await chain.execute("INSERT INTO epoch_parameters VALUES ($1, $2::text::json)", epoch_no, parameters)
+    await chain.execute("INSERT INTO epoch_parameters VALUES ($1, $2::text::json, $3)", epoch_no, parameters, NONCE)
     await chain.execute("INSERT INTO genesis_configuration VALUES ('shelley', $1::text::json)", shelley)

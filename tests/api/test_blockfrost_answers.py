@@ -302,7 +302,8 @@ async def compare_ledger(asked: BothSides) -> None:
     for language, model in parameters["cost_models"].items():
         assert list(model.values()) == parameters["cost_models_raw"][language]
     assert (parameters["a0"], parameters["price_mem"], parameters["min_utxo"]) == (0.3, 0.0577, "4310")
-    assert [name for name, value in parameters.items() if value is None] == ["extra_entropy", "nonce"]
+    assert [name for name, value in parameters.items() if value is None] == ["extra_entropy"]
+    assert parameters["nonce"] == sandboxes.NONCE.hex()
     genesis = await asked.facade("/genesis")
     assert (genesis["network_magic"], genesis["system_start"], genesis["slot_length"]) == (2, 1_666_656_000, 1)
     assert json.dumps(genesis["active_slots_coefficient"]) == "0.05"

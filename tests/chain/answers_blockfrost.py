@@ -1023,6 +1023,7 @@ class Facade:
         if status == 200:
             told = self.told("/epochs/{epoch}/parameters", "/epochs/latest/parameters")
             same("min_fee_a", told["min_fee_a"], body["data"]["ogmios"]["minFeeCoefficient"])
+            same("nonce", told["nonce"], body["data"]["nonce"])
 
 
 def check_facade(facade: Facade, random: Random, most: int) -> None:

@@ -6,12 +6,14 @@ import msgspec
 
 from indexer.blocks.eras import EraSummary
 from indexer.ledger.answers import (
+    Nonces,
     Parameters,
     PoolView,
     Share,
     Summaries,
     TreasuryAndReserves,
     live_stakes_of,
+    nonce_of,
     stake_snapshot_of,
     summaries_by_hash,
 )
@@ -51,6 +53,7 @@ def _parts(decoded: Any, said: Any) -> list[tuple[str, Any, Any]] | None:
 KINDS: dict[str, Any] = {
     "rewardAccountSummaries": Summaries,
     "treasuryAndReserves": TreasuryAndReserves,
+    "nonces": Nonces,
     "protocolParameters": Parameters,
     "stakePools": dict[str, PoolView],
     "liveStakeDistribution": dict[str, Share],
@@ -72,6 +75,9 @@ def check_query(query: str, raw: bytes) -> int:
         case "treasuryAndReserves":
             assert frames.lovelace(found.reserves) == said["reserves"]["ada"]["lovelace"]
             assert frames.lovelace(found.treasury) == said["treasury"]["ada"]["lovelace"]
+        case "nonces":
+            nonce = nonce_of(found)
+            assert said["epochNonce"] == ("neutral" if nonce is None else nonce.hex())
         case "protocolParameters":
             assert found.desired_number_of_stake_pools == said["desiredNumberOfStakePools"]
             assert frames.lovelace(found.stake_pool_deposit) == said["stakePoolDeposit"]["ada"]["lovelace"]

@@ -27,7 +27,7 @@ NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
     "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
     "governanceProposals", "delegateRepresentatives", "treasuryAndReserves", "utxo", "constitution",
-    "constitutionalCommittee", "rewardsProvenance", "stakePoolsPerformances",
+    "constitutionalCommittee", "rewardsProvenance", "stakePoolsPerformances", "nonces",
 )  # fmt: skip
 
 
