@@ -20,7 +20,7 @@ from api.blockfrost.shape import ROOT
 from api.chain.pools import show_pool_id
 from api.keys.restrictions import GRANTED_ONLY, SCOPES
 from api.usage.spool import Spool, spools_in
-from shared import database, packed
+from shared import address, database, packed
 from shared.network import PREVIEW
 from tests.api.chains import Chain, Tx, hash_of
 from tests.api.client import Client, Reply
@@ -275,6 +275,68 @@ async def test_an_account_is_known_by_its_withdrawals_and_certificates(api: Clie
     assert [(each["tx_hash"], each["amount"]) for each in found] == [(hash_of("a").hex(), "7")]
     assert (await get(api, f"/accounts/{reward_account('y')}", key)).body["registered"] is False
     assert (await get(api, f"/accounts/{reward_account('z')}", key)).status == 404
+
+
+async def test_an_account_is_known_by_its_instantaneous_rewards(api: Client, key: str, written: Written) -> None:
+    credential = hashlib.blake2b(b"x", digest_size=28).digest()
+    moved = [
+        [6, [0, {(0, credential): 5, (1, credential): 1}]],
+        [6, [1, {(0, credential): -2}]],
+        [6, [0, 1_000]],
+    ]
+    body = cbor2.dumps({0: [[bytes(32), 0]], 1: [], 2: 0, 4: moved})
+    withdrawals = {"action": {"type": "treasuryWithdrawals", "withdrawals": {}, "guardrails": None}}
+    sent: dict[str, Any] = {"cbor": (b"\x84" + body + bytes.fromhex("a0f5f6")).hex(), "proposals": [withdrawals]}
+    await written.append(10, tx("a", paying(person("p")), **sent), era="alonzo")
+    await written.append(20, tx("b", paying(person("p")), **(sent | {"cbor": None})), era="alonzo")
+    account, of_script = reward_account("x"), address.show_stake(b"\xf0" + credential)
+    shown = (await get(api, f"/txs/{hash_of('a').hex()}/mirs", key)).body
+    assert [(each["pot"], each["cert_index"], each["address"], each["amount"]) for each in shown] == [
+        ("reserve", 0, of_script, "1"),
+        ("reserve", 0, account, "5"),
+        ("treasury", 1, account, "-2"),
+    ]
+    assert (await get(api, f"/txs/{hash_of('a').hex()}", key)).body["mir_cert_count"] == 2
+    for order, amounts in (("asc", ["5", "-2"]), ("desc", ["-2", "5"])):
+        listed = (await get(api, f"/accounts/{account}/mirs?order={order}", key)).body
+        assert [(each["amount"], each["tx_slot"]) for each in listed] == [(amount, 10) for amount in amounts]
+    assert len((await get(api, f"/accounts/{account}/mirs?count=1&page=2", key)).body) == 1
+    assert (await get(api, f"/accounts/{of_script}", key)).body["registered"] is not True
+    without = await get(api, f"/txs/{hash_of('b').hex()}/mirs", key)
+    assert (without.status, "--include-transaction-cbor" in without.body["message"]) == (503, True)
+    assert (await get(api, f"/txs/{hash_of('b').hex()}", key)).body["mir_cert_count"] is None
+
+
+@pytest.mark.parametrize("count", [3, 50, 120])
+async def test_inputs_that_are_only_read_come_first_and_collateral_last(
+    api: Client, key: str, written: Written, count: int
+) -> None:
+    def named(*indexes: int) -> list[dict[str, Any]]:
+        return [{"transaction": {"id": hash_of("made").hex()}, "index": index} for index in indexes]
+
+    await written.append(10, tx("made", *(paying(person(f"p{index}"), ("aa", 1)) for index in range(count + 2))))
+    returned = paying(person("change"))
+    rest: dict[str, Any] = {
+        "references": named(*range(count)),
+        "collaterals": named(count),
+        "collateralReturn": returned,
+    }
+    rest["references"].append({"transaction": {"id": hash_of("unknown").hex()}, "index": 1})
+    await written.append(20, tx("reads", paying(person("q")), spends=(("made", count + 1),), **rest))
+    found = (await get(api, f"/txs/{hash_of('reads').hex()}/utxos", key)).body
+    *read, unknown, spent, collateral = found["inputs"]
+    assert [(each["output_index"], each["reference"], each["collateral"]) for each in read] == [
+        (index, True, False) for index in range(count)
+    ]
+    assert [each["address"] for each in read] == [person(f"p{index}") for index in range(count)]
+    assert {len(each["amount"]) for each in (*read, spent)} == {2}
+    assert (unknown["reference"], unknown["address"], unknown["amount"]) == (True, None, None)
+    assert (spent["output_index"], spent["reference"], spent["collateral"]) == (count + 1, False, False)
+    assert (collateral["output_index"], collateral["collateral"], len(collateral["amount"])) == (count, True, 1)
+    made, change = found["outputs"]
+    assert (made["collateral"], change["collateral"], change["output_index"]) == (False, True, 1)
+    assert change["address"] == person("change") and change["consumed_by_tx"] is None
+    assert (await get(api, f"/txs/{hash_of('reads').hex()}", key)).body["utxo_count"] == 2
 
 
 async def test_the_boundary_block_before_the_first_one_is_left_out(

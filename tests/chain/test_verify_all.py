@@ -111,7 +111,10 @@ WRONG = {
     "bytea": ("set_byte({0}, length({0}) - 1, get_byte({0}, length({0}) - 1) # 1)",),
     "_int4": ("{0} || 1000001", "{0}[2:] || 1000001"),
     "bool": ("NOT {0}",),
-    "text": ("CASE {0} WHEN 'registration' THEN 'deregistration' ELSE 'registration' END",),
+    "text": (
+        "CASE {0} WHEN 'registration' THEN 'deregistration' ELSE 'registration' END",
+        "CASE {0} WHEN 'reserves' THEN 'treasury' ELSE 'reserves' END",
+    ),
     "timestamptz": ("{0} + interval '1 hour'",),
     "uuid": ("gen_random_uuid()",),
     "json": ("'{{}}'",),

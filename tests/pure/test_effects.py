@@ -1,6 +1,7 @@
 """Effects of transactions: failed scripts, sub-transactions, sizes, metadata, and the preservation of value."""
 
 import asyncio
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from shared import address, packed
 from shared.encoding import bech32_encode
 from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo, tx_id_of
 from shared.network import PREVIEW
+from tests.chain.harness import blocks_of, recorded
 
 PAYMENT = address.show(b"\x60" + bytes(28))
 POLICY = "ab" * 28
@@ -168,6 +170,29 @@ def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: di
     block = BlockEffects(AT, 1, "", False, bytes(28), [[_only(_tx(**part))]], "conway", 9)
     with pytest.raises(frames.Unreadable, match=f"{'00' * 32} at slot 7: transaction {_id(1)}"):
         packed_block.pack(block, frames.NodePoint(7, _id(0)), PREVIEW)
+
+
+def test_issuers_of_byron_have_the_names_of_cardano_db_sync() -> None:
+    """Those in answers of Blockfrost about mainnet, with the sizes there."""
+    told = {0: ("52df0f2c5539b2b1", 665), 99: ("52df0f2c5539b2b1", 667), 5998: ("8e8a7b0f4a23f07a", 631)}
+    found = {}
+    for block in islice(blocks_of(recorded("mainnet-byron-from-genesis.jsonl.xz")), 6_001):
+        read = effects.of_block(msgspec.convert(block, frames.Block))
+        if read.point.slot_no in told and read.issuer is not None:
+            found[read.point.slot_no] = read.issuer[:8].hex(), read.size
+    assert found == told
+
+
+def test_collateral_and_references_are_kept_of_transactions_whose_scripts_succeed() -> None:
+    parts = {"references": [_spend(3, 1)], "collaterals": [_spend(4)], "collateralReturn": _output(5)}
+    done, failed = _only(_tx(**parts)), _only(_tx(**parts, spends="collaterals"))
+    assert (done.references, done.collaterals) == ([_key(3, 1)], [_key(4, 0)])
+    assert done.returned == PaidOutput(address.of_node(PAYMENT), 5)
+    assert (failed.references, failed.collaterals, failed.returned) == ([], [], None)
+
+
+def _key(number: int, index: int) -> bytes:
+    return packed.output_key(bytes.fromhex(_id(number)), index)
 
 
 def test_an_output_is_spent_once() -> None:

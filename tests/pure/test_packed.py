@@ -61,6 +61,24 @@ def test_attachments_survive_packing_and_none_are_null(attached: list[Attached])
     assert packed.unpack_attached(data) == {each.output_index: each for each in attached}
 
 
+referred = st.lists(
+    st.tuples(st.integers(-(2**63), 2**63 - 1) | st.binary(min_size=32, max_size=32), st.integers(0, 2**16 - 1)),
+    max_size=3,
+)
+returned = st.builds(
+    packed.Returned,
+    address=st.integers(0, 9) | st.binary(min_size=29, max_size=57),
+    lovelace=st.integers(0, 2**63 - 1),
+)
+
+
+@given(st.builds(packed.References, references=referred, collaterals=referred, returned=st.none() | returned))
+def test_references_survive_packing_and_none_are_null(references: packed.References) -> None:
+    data = packed.pack_referred(references)
+    assert (data is None) == (references == packed.References())
+    assert packed.unpack_referred(data) == references
+
+
 @given(st.lists(inputs, max_size=4))
 def test_inputs_survive_packing(spent: list[Input]) -> None:
     keys = [packed.output_key(one.tx_hash, one.output_index) for one in spent]
