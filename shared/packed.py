@@ -51,7 +51,7 @@ class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False):
     script_hash: bytes | None
 
 
-Referred = tuple[Annotated[int, msgspec.Meta(ge=-(1 << 63), lt=1 << 63)] | bytes, Annotated[int, _INPUT_INDEX]]
+Referred = tuple[int | bytes, Annotated[int, _INPUT_INDEX]]
 """An output by the tx_id of its transaction, or by its hash if it precedes the first indexed block; and its index."""
 
 

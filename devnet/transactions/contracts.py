@@ -47,8 +47,8 @@ def fail(draft: Draft) -> Json:
     lost amount differs from the declared fee.
     """
     _take_from_script(draft)
-    draft.tx.pop("collaterals", None)
-    draft.tx.pop("references", None)
+    for name in ("collaterals", "collateralReturn", "references"):
+        draft.tx.pop(name, None)
     draft.mint(draft.cast.policies[1], b"NeverMade".hex(), 5)
     draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {(draft.cast.policies[1], b"NeverMade".hex()): 5})
     staker = draft.random.choice(draft.cast.stakers)
@@ -71,13 +71,17 @@ def fail(draft: Draft) -> Json:
 
 
 def redeem(draft: Draft, purpose: str, index: int = 0) -> None:
-    """Add the redeemer, integrity hash and collateral that a script needs to run."""
+    """Add the redeemer, integrity hash and collateral that a script needs to run, and sometimes the return of that."""
     units = {"memory": 1_700, "cpu": 476_468}
     validator = {"purpose": purpose, "index": index}
     draft.tx.setdefault("redeemers", []).append({"redeemer": "d87980", "executionUnits": units, "validator": validator})
     draft.tx["scriptIntegrityHash"] = addresses.blake2b_256(purpose.encode())
     if "collaterals" not in draft.tx:
-        draft.collateral(draft.cast.faucets[0])
+        value = draft.collateral(draft.cast.faucets[0])
+        if draft.since("babbage") and draft.random.random() < 0.6:
+            to = draft.random.choice([draft.cast.faucets[0], draft.cast.somebody(draft.random)])
+            change = {"ada": {"lovelace": value["ada"]["lovelace"] - ADA}}
+            draft.tx["collateralReturn"] = {"address": to, "value": change}
 
 
 def _sum(values: list[Json]) -> Json:

@@ -285,7 +285,7 @@ async def test_an_account_is_known_by_its_instantaneous_rewards(api: Client, key
         [6, [0, 1_000]],
     ]
     body = cbor2.dumps({0: [[bytes(32), 0]], 1: [], 2: 0, 4: moved})
-    withdrawals = {"action": {"type": "treasuryWithdrawals", "withdrawals": {}, "guardrails": None}}
+    withdrawals: dict[str, Any] = {"action": {"type": "treasuryWithdrawals", "withdrawals": {}, "guardrails": None}}
     sent: dict[str, Any] = {"cbor": (b"\x84" + body + bytes.fromhex("a0f5f6")).hex(), "proposals": [withdrawals]}
     await written.append(10, tx("a", paying(person("p")), **sent), era="alonzo")
     await written.append(20, tx("b", paying(person("p")), **(sent | {"cbor": None})), era="alonzo")
