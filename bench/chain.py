@@ -202,7 +202,8 @@ class Chain:
         if self._happens(_SCRIPTS):
             parts.append(
                 f'"redeemers":[{{"validator":{{"index":0,"purpose":"spend"}},"redeemer":"{self._filling(120)}",'
-                f'"executionUnits":{{"memory":1230996,"cpu":275421638}}}}],"scripts":{{{self._script()}}}'
+                f'"executionUnits":{{"memory":1230996,"cpu":275421638}}}}],"scripts":{{{self._script()}}},'
+                + self._named(spent)
             )
         parts.append(f'"cbor":"{self._filling(2 * (700 + int(self._random.expovariate(1 / 700))))}"}}')
         return ",".join(parts)
@@ -213,6 +214,17 @@ class Chain:
         body = self._text[start : start + 5_000]
         digest = hashlib.blake2b(b"\x02" + bytes.fromhex(body), digest_size=28).hexdigest()
         return f'"{digest}":{{"language":"plutus:v2","cbor":"{body}"}}'
+
+    def _named(self, spent: list[_Unspent]) -> str:
+        """Two reference inputs, of which most transactions name the same, and collateral of any age with its return."""
+        reads = [self._old[self._often(_PLUTUS_SCRIPTS)] for _ in range(2)]
+        risked = self._old[int(self._random.random() * len(self._old))]
+        references, collateral = (
+            ",".join(f'{{"transaction":{{"id":"{output.tx_hash}"}},"index":{output.index}}}' for output in some)
+            for some in (reads, [risked])
+        )
+        returned = f'{{"address":"{self._address(spent[0].address_no)}","value":{{"ada":{{"lovelace":3000000}}}}}}'
+        return f'"references":[{references}],"collaterals":[{collateral}],"collateralReturn":{returned}'
 
     def _spend(self) -> _Unspent:
         if len(self._recent) > _RECENT_OUTPUTS:
