@@ -116,7 +116,8 @@ class FullTransaction(TypedDict):
     """A transaction in full.
 
     `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in
-    order.
+    order. `redeemer_count` is the number of redeemers, and `treasury_donation` what it gives to the treasury
+    in lovelace: both are 0 if scripts failed.
     """
 
     tx_hash: str
@@ -135,6 +136,8 @@ class FullTransaction(TypedDict):
     certificates: list[Certificate]
     invalid_before: int | None
     invalid_hereafter: int | None
+    redeemer_count: int
+    treasury_donation: int
 
 
 class LabelMetadata(TypedDict):
@@ -861,7 +864,8 @@ class Block(TypedDict):
 
     `pool_id` is the pool that made it, or the genesis delegate in the first epochs of Shelley; null in Byron.
     `fees` and `output` are sums over its transactions; `fees` is null if one of them is unknown.
-    `previous_block` is null for the first indexed block, `next_block` for the last one.
+    `previous_block` is null for the first indexed block, `next_block` for the last one. `size` is in bytes:
+    that of the body, in Byron that of the whole block.
     """
 
     block_hash: str
@@ -871,6 +875,7 @@ class Block(TypedDict):
     epoch_slot: int
     block_time: str
     pool_id: str | None
+    size: int
     tx_count: int
     fees: str | None
     output: str
@@ -959,12 +964,14 @@ class EpochParameters(TypedDict):
 
     `ogmios` has the names and formats of Ogmios 7, in which ratios are texts such as `577/10000`.
     `cardano_cli` has those of `cardano-cli query protocol-parameters`, in which a ratio is a number with all
-    its digits or, if its decimal form is infinite, an object with `numerator` and `denominator`.
+    its digits or, if its decimal form is infinite, an object with `numerator` and `denominator`. `nonce` is
+    the randomness of the epoch's leader elections; null if it is neutral, or if the node did not tell it.
     """
 
     epoch_no: int
     ogmios: dict[str, Any]
     cardano_cli: dict[str, Any]
+    nonce: str | None
 
 
 class NetworkSummaryAnswer(TypedDict):

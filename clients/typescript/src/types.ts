@@ -101,6 +101,8 @@ export interface FullTransactionAnswer {
  * A transaction in full.
  *
  * `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in order.
+ * `redeemer_count` is the number of redeemers, and `treasury_donation` what it gives to the treasury in
+ * lovelace: both are 0 if scripts failed.
  */
 export interface FullTransaction {
   tx_hash: string;
@@ -119,6 +121,8 @@ export interface FullTransaction {
   certificates: Array<Certificate>;
   invalid_before: bigint | null;
   invalid_hereafter: bigint | null;
+  redeemer_count: number;
+  treasury_donation: bigint;
 }
 
 /**
@@ -788,7 +792,8 @@ export interface BlockAnswer {
  *
  * `pool_id` is the pool that made it, or the genesis delegate in the first epochs of Shelley; null in Byron.
  * `fees` and `output` are sums over its transactions; `fees` is null if one of them is unknown. `previous_block`
- * is null for the first indexed block, `next_block` for the last one.
+ * is null for the first indexed block, `next_block` for the last one. `size` is in bytes: that of the body, in
+ * Byron that of the whole block.
  */
 export interface Block {
   block_hash: string;
@@ -798,6 +803,7 @@ export interface Block {
   epoch_slot: number;
   block_time: string;
   pool_id: string | null;
+  size: number;
   tx_count: number;
   fees: bigint | null;
   output: bigint;
@@ -881,12 +887,14 @@ export interface EpochParametersAnswer {
  *
  * `ogmios` has the names and formats of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli`
  * has those of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or, if
- * its decimal form is infinite, an object with `numerator` and `denominator`.
+ * its decimal form is infinite, an object with `numerator` and `denominator`. `nonce` is the randomness of the
+ * epoch's leader elections; null if it is neutral, or if the node did not tell it.
  */
 export interface EpochParameters {
   epoch_no: number;
   ogmios: Record<string, unknown>;
   cardano_cli: Record<string, unknown>;
+  nonce: string | null;
 }
 
 /** Data of a chain, with its last indexed block. */
