@@ -84,8 +84,8 @@ class _LastBlock(msgspec.Struct):
         ("SELECT slot_no, block_no FROM block", ["nothing"]),
         ("SELECT slot_no, block_no, pool_no, hash FROM block", ["hash"]),
         ("SELECT slot_no, hash AS block_no, pool_no FROM block", ["block_no"]),
-        ("SELECT slot_no, pool_no AS block_no, pool_no FROM block", ["block_no"]),
-        ("SELECT slot_no, pool_no AS block_no, pool_no FROM block WHERE pool_no IS NOT NULL", []),
+        ("SELECT stake_no AS slot_no, pool_no AS block_no, pool_no FROM stake", ["block_no"]),
+        ("SELECT stake_no AS slot_no, pool_no AS block_no, pool_no FROM stake WHERE pool_no IS NOT NULL", []),
     ],
 )
 async def test_a_column_that_differs_from_its_field_is_noticed(database_url: str, text: str, wrong: list[str]) -> None:

@@ -1,6 +1,9 @@
 -- Version 12: what wallets ask for below /blockfrost. Rows of version 11 lack it, so every chain is emptied: its
 -- indexer begins again. The counts of rollbacks stay, as metrics must not fall.
 
+-- Version 12: what wallets ask for, kept when a block arrives. Rows of version 11 lack it, so every chain is emptied:
+-- its indexer begins again. The counts of rollbacks stay, as metrics must not fall.
+
 -- == partner ==
 
 DELETE FROM partner.verification;
@@ -21,8 +24,8 @@ COMMENT ON COLUMN block.size IS 'Bytes of the body; in Byron of the whole block.
 COMMENT ON COLUMN block.pool_no IS
     'The pool of the issuer''s verification key (also of genesis delegates); in Byron the genesis key of the issuer.';
 COMMENT ON TABLE pool IS
-    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 bytes of '
-    'the hash of their genesis key.';
+    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 bytes '
+    'of the hash of their genesis key.';
 
 CREATE INDEX block_pool ON block (pool_no, slot_no);
 
