@@ -1,9 +1,6 @@
 -- Version 12: what wallets ask for below /blockfrost. Rows of version 11 lack it, so every chain is emptied: its
 -- indexer begins again. The counts of rollbacks stay, as metrics must not fall.
 
--- Version 12: what wallets ask for, kept when a block arrives. Rows of version 11 lack it, so every chain is emptied:
--- its indexer begins again. The counts of rollbacks stay, as metrics must not fall.
-
 -- == partner ==
 
 DELETE FROM partner.verification;
