@@ -582,8 +582,8 @@ CREATE TABLE pool (
     pool_id bytea   NOT NULL
 );
 COMMENT ON TABLE pool IS
-    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 bytes '
-    'of the hash of their genesis key.';
+    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 '
+    'bytes of the hash of their genesis key.';
 CREATE INDEX pool_pool_id ON pool USING hash (pool_id);
 
 CREATE TABLE policy (

@@ -21,8 +21,8 @@ COMMENT ON COLUMN block.size IS 'Bytes of the body; in Byron of the whole block.
 COMMENT ON COLUMN block.pool_no IS
     'The pool of the issuer''s verification key (also of genesis delegates); in Byron the genesis key of the issuer.';
 COMMENT ON TABLE pool IS
-    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 bytes '
-    'of the hash of their genesis key.';
+    'Stake pools and other block issuers. pool_id is the hash of their cold key (28 bytes), in Byron the first 28 '
+    'bytes of the hash of their genesis key.';
 
 CREATE INDEX block_pool ON block (pool_no, slot_no);
 
