@@ -40,5 +40,5 @@ lock:
 	$(COMPILE) -c requirements-dev.lock -o requirements.lock
 
 clean:
-	rm -rf .venv tests/blockfrost_clients/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv tests/blockfrost_clients/node_modules tests/blockfrost_clients/.venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ import msgspec
 
 from indexer.rows import tables
 from shared import packed, sql
-from shared.address import payment_hash_of, stake_of
+from shared.address import stake_of
 from shared.ledger import AddressNo, StakeNo, TxId
 from shared.packed import OutputKey, Quantities
 from shared.sql import Connection
@@ -30,11 +30,10 @@ built or is queued.
 MAX_OUTPUTS = 500_000
 MAX_NUMBERS = 500_000
 MAX_ADDRESSES = 500_000
-MAX_CREDENTIALS = 100_000
 
 
 class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
-    """An output with the row numbers of its address, of the credentials of that, and of its assets.
+    """An output with the row numbers of its address, stake credential and assets.
 
     `tx_id` is that of the transaction that made it at `index`, or of the genesis output. `packed` is packed.pack_output
     of it, and `reference_tokens` counts the CIP-68 reference tokens among its assets.
@@ -46,7 +45,6 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
     lovelace: int
     address_no: AddressNo
     stake_no: StakeNo | None
-    credential_no: AddressNo | None
     quantities: Quantities
     reference_tokens: int
 
@@ -126,74 +124,46 @@ class Numbers(Recent[bytes, No]):
         return next((raw for cached in (self, self._older) for raw, known in cached.items() if known == number), None)
 
 
-AddressNumbers = tuple[AddressNo, StakeNo | None, AddressNo | None]
-"""address_no, stake_no and credential_no, the latter two as far as the address has them."""
+AddressNumbers = tuple[AddressNo, StakeNo | None]
+"""address_no and the stake_no of the stake credential, if the address has one."""
 
 
 class AddressRow(msgspec.Struct, frozen=True):
-    """An address and its numbers. One without a number is new; `credential_no` is then the address_no of the first with
-    its payment credential, if there is one.
-    """
+    """An address and its numbers."""
 
     raw: bytes
-    number: AddressNo | None
+    number: AddressNo
     stake_no: StakeNo | None
-    credential_no: AddressNo | None
 
 
 class Addresses(Recent[bytes, AddressNumbers]):
-    """The numbers of each address and of its credentials: one look-up per output."""
+    """The numbers of each address and of its stake credential: one look-up per output."""
 
     def __init__(self, query: "sql.Query[AddressRow]", next_number: AddressNo, stakes: Numbers[StakeNo]) -> None:
         super().__init__(MAX_ADDRESSES)
         self._query, self._next, self._stakes = query, next_number, stakes
-        # The first addresses of payment credentials, which the database may not have yet. Only new addresses need
-        # them, while they are looked up, so this cache may forget at any time what is committed.
-        self._first = Recent[bytes, AddressNo](MAX_CREDENTIALS)
 
     async def look_up(
         self, db: Connection, addresses: Collection[bytes], reward_accounts: set[bytes]
     ) -> tuple[list[tables.Address], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
-        `addresses` are in the order of their first use, in which new ones are numbered. Returns the rows of addresses,
-        and (stake_no, reward account), for those that are numbered now.
+        `addresses` are in the order of their first use, in which new ones are numbered. Returns (address_no, stake_no,
+        address) and (stake_no, reward account) for those that are numbered now.
         """
-        self._first.trim()
         missing = self.unknown(addresses)
-        first = dict[bytes, AddressNo | None]()
         if missing:
-            for row in await self._query.all(db, list(missing)):
-                if row.number is None:
-                    first[row.raw] = row.credential_no
-                else:
-                    self[row.raw] = row.number, row.stake_no, row.credential_no
-        staked = {raw: stake_of(raw) for raw in addresses if raw in first} if first else {}
+            self.update((row.raw, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
+            missing = self.unknown(missing)
+        staked = {raw: stake_of(raw) for raw in addresses if raw in missing} if missing else {}
         new_stakes = await self._stakes.look_up(db, reward_accounts.union(filter(None, staked.values())))
         new = []
         for raw, stake_address in staked.items():
             stake_no = None if stake_address is None else self._stakes[stake_address]
-            credential_no = self._credential_no(raw, first[raw])
-            new.append(tables.Address(self._next, stake_no, credential_no, raw))
-            self[raw] = self._next, stake_no, credential_no
+            new.append(tables.Address(self._next, stake_no, raw))
+            self[raw] = self._next, stake_no
             self._next = AddressNo(self._next + 1)
         return new, new_stakes
-
-    def forget(self, keys: Iterable[bytes]) -> None:
-        """Forget addresses that a rollback has deleted, and that they were the first of their payment credentials."""
-        addresses = list(keys)
-        super().forget(addresses)
-        self._first.forget(payment for raw in addresses if (payment := payment_hash_of(raw)) is not None)
-
-    def _credential_no(self, raw: bytes, in_database: AddressNo | None) -> AddressNo | None:
-        """The number of the first address with the same payment credential, if it is not this one, which is new."""
-        payment = payment_hash_of(raw)
-        if payment is None or in_database is not None:
-            return in_database
-        if self._first.unknown((payment,)):
-            self._first[payment] = self._next
-            return None
-        return self._first[payment]
 
 
 class UnspentOutputs(Recent[OutputKey, bytes]):
@@ -218,27 +188,17 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
 
 def _pack(output: ResolvedOutput) -> bytes:
     """The output as in the row of its transaction, followed by the facts that the row lacks."""
-    return output.packed + _FACTS.pack(
-        output.tx_id, output.index, output.stake_no or 0, output.credential_no or 0, output.reference_tokens
-    )
+    return output.packed + _FACTS.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
 
 
 def _unpack(data: bytes) -> ResolvedOutput:
     in_row = data[: -_FACTS.size]
     output = packed.unpack_output(in_row)
-    tx_id, index, stake_no, credential_no, tokens = _FACTS.unpack_from(data, len(in_row))
+    tx_id, index, stake_no, tokens = _FACTS.unpack_from(data, len(in_row))
     return ResolvedOutput(
-        tx_id,
-        index,
-        in_row,
-        output.lovelace,
-        output.address_no,
-        stake_no or None,
-        credential_no or None,
-        output.quantities,
-        tokens,
+        tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
     )
 
 
-# tx_id, index, stake_no and credential_no (0 for none: numbers begin at 1), and reference_tokens.
-_FACTS = Struct(">qHIIH")
+# tx_id, index, stake_no (0 for none: numbers begin at 1) and reference_tokens.
+_FACTS = Struct(">qHIH")

@@ -148,7 +148,7 @@ class Resolver:
 
     def genesis_output(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """A genesis output, to an address that must have been looked up."""
-        return _resolved(tx_id, 0, self.addresses[address], lovelace, _NOTHING, 0)
+        return _resolved(tx_id, 0, *self.addresses[address], lovelace, _NOTHING, 0)
 
 
 def outputs_paid(
@@ -157,9 +157,10 @@ def outputs_paid(
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
     for index, payment in enumerate(tx.payments, tx.first_index):
+        address_no, stake_no = addresses[payment.address]
         quantities = by_number(payment.assets, assets) if payment.assets else _NOTHING
-        numbers, tokens = addresses[payment.address], payment.reference_tokens
-        paid.append(_resolved(tx_id, index, numbers, payment.lovelace, quantities, tokens))
+        tokens = payment.reference_tokens
+        paid.append(_resolved(tx_id, index, address_no, stake_no, payment.lovelace, quantities, tokens))
     return paid
 
 
@@ -170,30 +171,28 @@ async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> li
 
 async def facts_of(db: Connection, outputs: Sequence[packed.Output]) -> "OutputFacts":
     """Look up the facts about some outputs that the outputs themselves do not contain."""
-    facts = OutputFacts({}, {}, set())
+    facts = OutputFacts({}, set())
     if not outputs:
         return facts
     addresses = {output.address_no for output in outputs}
     assets = {asset_no for output in outputs for asset_no in output.quantities}
     for row in await _output_facts.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
-        if row.is_asset:
+        if row.stake_no is None:
             facts.reference_tokens.add(AssetNo(row.number))
-            continue
-        if row.stake_no is not None:
+        else:
             facts.stakes[AddressNo(row.number)] = row.stake_no
-        if row.credential_no is not None:
-            facts.credentials[AddressNo(row.number)] = row.credential_no
     return facts
 
 
 def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[ResolvedOutput]:
     """Outputs with the facts about them."""
-    tokens = facts.reference_tokens
+    stakes, tokens = facts.stakes, facts.reference_tokens
     return [
         _resolved(
             tx_id,
             index,
-            facts.numbers_of(output.address_no),
+            output.address_no,
+            stakes.get(output.address_no),
             output.lovelace,
             output.quantities,
             len(tokens & output.quantities.keys()) if tokens else 0,
@@ -205,14 +204,14 @@ def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[Resol
 def _resolved(
     tx_id: TxId,
     index: int,
-    numbers: AddressNumbers,
+    address_no: AddressNo,
+    stake_no: StakeNo | None,
     lovelace: int,
     quantities: Quantities,
     tokens: int,
 ) -> ResolvedOutput:
-    address_no, stake_no, credential_no = numbers
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, credential_no, quantities, tokens)
+    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, tokens)
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -250,17 +249,10 @@ async def _fetch(
 
 
 class OutputFacts(msgspec.Struct, frozen=True):
-    """Facts about some outputs: the stake_no and the credential_no of each address that has one, and which assets are
-    reference tokens.
-    """
+    """Facts about some outputs: the stake_no of each address that has one, and which assets are reference tokens."""
 
     stakes: dict[AddressNo, StakeNo]
-    credentials: dict[AddressNo, AddressNo]
     reference_tokens: set[AssetNo]
-
-    def numbers_of(self, address_no: AddressNo) -> AddressNumbers:
-        """The numbers of an address."""
-        return address_no, self.stakes.get(address_no), self.credentials.get(address_no)
 
 
 class FirstFree(msgspec.Struct, frozen=True):
@@ -287,12 +279,12 @@ class _GenesisSource(msgspec.Struct, frozen=True):
 
 
 class _OutputFact(msgspec.Struct, frozen=True):
-    """An address and its stake_no and credential_no; with `is_asset`, the asset_no of a reference token."""
+    """An address and its stake_no. If `stake_no` is None, `number` is not an address_no but the asset_no of a reference
+    token.
+    """
 
-    is_asset: bool
     number: int
     stake_no: StakeNo | None
-    credential_no: AddressNo | None
 
 
 _NOTHING: Quantities = {}

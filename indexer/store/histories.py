@@ -21,7 +21,6 @@ async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntri
         *_columns(cut.account_txs, added.account_txs),
         *_columns(cut.asset_txs, added.asset_txs),
         *_columns(cut.withdrawals, added.withdrawals),
-        *_columns(cut.credential_txs, added.credential_txs),
     )
     return {row.address_no: row.used for row in await _change.all(db, *changes)} if any(changes) else {}
 
@@ -62,5 +61,4 @@ _change = _sql.query(
     accounts=_change_of(1, "account_tx", "stake_no", "tx_ids", 8),
     assets=_change_of(2, "asset_tx", "asset_no", "entries", 18),
     withdrawals=_change_of(3, "account_withdrawal", "stake_no", "entries", 18),
-    credentials=_change_of(4, "credential_tx", "credential_no", "tx_ids", 8),
 )

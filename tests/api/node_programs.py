@@ -1,4 +1,4 @@
-"""Programs for Node.js, which contain their own assertions."""
+"""Programs for Node.js or another interpreter, which contain their own assertions."""
 
 import asyncio
 import os
@@ -7,10 +7,10 @@ from pathlib import Path
 from tests.patience import PATIENCE_S
 
 
-async def runs(program: Path, **facts: str) -> None:
+async def runs(program: Path, interpreter: str = "node", **facts: str) -> None:
     """Run a program in its folder, with facts as its environment; fails with its output."""
     process = await asyncio.create_subprocess_exec(
-        "node",
+        interpreter,
         program.name,
         cwd=program.parent,
         env={"PATH": os.environ["PATH"], **facts},

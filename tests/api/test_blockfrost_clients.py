@@ -2,11 +2,13 @@
 
 import asyncio
 import hashlib
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import pycardano
 import pytest
 from blockfrost import ApiError
@@ -24,6 +26,8 @@ PROGRAMS = Path(__file__).parents[1] / "blockfrost_clients"
 NO_EXTRAS = ("--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional")
 BLOCK_EVERY_S = 0.3
 MNEMONIC = "test walk nut penalty hip pave soap entry language right filter choice"
+BUSY_OUTPUTS = 105  # more than a page
+DATUM = 42
 
 
 async def test_pycardano_pays_mints_and_delegates(sandbox: Sandbox, submitter: str) -> None:
@@ -76,41 +80,93 @@ async def unspent(context: Any, wallet: Wallet) -> list[Any]:
 def packages() -> None:
     """Installs the locked npm packages beside the programs, once in a clean clone."""
     programs.found("npm")
-    lock = hashlib.sha256((PROGRAMS / "package-lock.json").read_bytes()).hexdigest()
-    stamp = PROGRAMS / "node_modules" / ".complete"
-    if stamp.exists() and stamp.read_text() == lock:
-        return
     # NOTE: not `npm ci`, which requires a lock entry for each optional package, though none is installed.
-    programs.install("npm", "install", "--no-save", "--loglevel=error", *NO_EXTRAS, folder=PROGRAMS)
-    stamp.write_text(lock)
+    command = ("npm", "install", "--no-save", "--loglevel=error", *NO_EXTRAS)
+    once(PROGRAMS / "package-lock.json", PROGRAMS / "node_modules", command)
+
+
+@pytest.fixture(scope="module")
+def pccontext_python() -> Path:
+    """An interpreter with pccontext, which needs other versions than this one has; made once in a clean clone."""
+    folder, lock = PROGRAMS / ".venv", PROGRAMS / "pccontext.txt"
+    python = folder / "bin" / "python"
+    once(lock, folder, (sys.executable, "-m", "venv", str(folder)))
+    once(lock, folder / "lib", (str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(lock)))
+    return python
+
+
+def once(lock: Path, installed: Path, command: tuple[str, ...]) -> None:
+    """Runs a command unless it has completed with the same lock file. Skips the test if it fails."""
+    version = hashlib.sha256(lock.read_bytes()).hexdigest()
+    stamp = installed / ".complete"
+    if not stamp.exists() or stamp.read_text() != version:
+        programs.install(*command, folder=PROGRAMS)
+        stamp.write_text(version)
+
+
+NODE_PROGRAMS = (
+    "blockfrost-js",
+    "mesh",
+    "lucid",
+    "cardano-sdk",
+    "blaze",
+    "evolution",
+    "helios",
+    "lucid-cardano",
+)
 
 
 @pytest.mark.usefixtures("packages")
-@pytest.mark.parametrize("program", ["blockfrost-js", "mesh", "lucid"])
+@pytest.mark.parametrize("program", NODE_PROGRAMS)
 async def test_a_node_js_program_pays_mints_and_delegates(sandbox: Sandbox, submitter: str, program: str) -> None:
-    assert isinstance(sandbox.node.chain, Generated)
-    context = await asyncio.to_thread(BlockFrostChainContext, submitter, base_url=sandbox.blockfrost)
-    await asyncio.to_thread(fund, context, Wallet.of_faucet())
-    await sandbox.grow()
-    url = f"{sandbox.blockfrost}/v0"
-    facts = {
-        "URL": url.replace("://", f"://{submitter}@") if program == "mesh" else url,
-        "PROJECT_ID": submitter,
-        "MNEMONIC": MNEMONIC,
-        "RECEIVER": str(Wallet.numbered(7).address),
-        "POOL": next(iter(sandbox.node.chain.ledger.pools)),
-    }
+    facts = await prepared(sandbox, submitter)
+    if program == "mesh":
+        facts["URL"] = facts["URL"].replace("://", f"://{submitter}@")
     async with growing(sandbox):
         await runs(PROGRAMS / f"{program}.mjs", **facts)
 
 
-def fund(context: Any, wallet: Wallet) -> None:
-    """Pay 100 ada to the first address of the mnemonic (CIP-1852)."""
+async def test_pccontext_pays_mints_and_delegates(sandbox: Sandbox, submitter: str, pccontext_python: Path) -> None:
+    facts = await prepared(sandbox, submitter)
+    facts["URL"] = sandbox.blockfrost
+    async with growing(sandbox):
+        await runs(PROGRAMS / "with_pccontext.py", interpreter=str(pccontext_python), **facts)
+
+
+async def prepared(sandbox: Sandbox, key: str) -> dict[str, str]:
+    """What a program is told about a devnet on which its wallet has 100 ada."""
+    assert isinstance(sandbox.node.chain, Generated)
+    context = await asyncio.to_thread(BlockFrostChainContext, key, base_url=sandbox.blockfrost)
+    busy, datums = Wallet.numbered(8), Wallet.numbered(9)
+    await asyncio.to_thread(fund, context, Wallet.of_faucet(), busy, datums)
+    await sandbox.grow()
+    return {
+        "URL": f"{sandbox.blockfrost}/v0",
+        "PROJECT_ID": key,
+        "MNEMONIC": MNEMONIC,
+        "RECEIVER": str(Wallet.numbered(7).address),
+        "POOL": next(iter(sandbox.node.chain.ledger.pools)),
+        "UNUSED": str(Wallet.numbered(6).address),
+        "BUSY": str(busy.address),
+        "BUSY_OUTPUTS": str(BUSY_OUTPUTS),
+        "DATUMS": str(datums.address),
+        "DATUM": cbor2.dumps(DATUM).hex(),
+        "DATUM_HASH": str(pycardano.datum_hash(DATUM)),
+    }
+
+
+def fund(context: Any, wallet: Wallet, busy: Wallet, datums: Wallet) -> None:
+    """Pay 100 ada to the first address of the mnemonic (CIP-1852), 1 ada often to another, and 2 ada with a datum."""
     keys = [HDWallet.from_mnemonic(MNEMONIC).derive_from_path(f"m/1852'/1815'/0'/{role}/0") for role in (0, 2)]
     hashes = [pycardano.VerificationKeyHash.from_primitive(addresses.blake2b_224(key.public_key)) for key in keys]
     builder = TransactionBuilder(context)
     builder.add_input_address(wallet.address)
     builder.add_output(TransactionOutput(pycardano.Address(*hashes, network=pycardano.Network.TESTNET), 100 * ADA))
+    for _ in range(BUSY_OUTPUTS):
+        builder.add_output(TransactionOutput(busy.address, ADA))
+    builder.add_output(TransactionOutput(datums.address, 2 * ADA, datum=DATUM))
+    hashed = TransactionOutput(datums.address, 2 * ADA, datum_hash=pycardano.datum_hash(DATUM))
+    builder.add_output(hashed, datum=DATUM, add_datum_to_witness=True)
     context.submit_tx(builder.build_and_sign([wallet.key], change_address=wallet.address))
 
 

@@ -8,7 +8,7 @@ FROM generate_series((SELECT min({owner_no}) FROM {history}), (SELECT max({owner
 
 -- name: chunks
 -- The chunks of a {history} from row number $1 to before $2, in order, and whether their {owner} exists.
-SELECT h.{owner_no} AS number, chunk, {entries} AS entries, owner.{key} IS NOT NULL AS owned
-FROM {history} h LEFT JOIN {owner} owner ON owner.{key} = h.{owner_no}
-WHERE h.{owner_no} >= $1 AND h.{owner_no} < $2
-ORDER BY h.{owner_no}, chunk
+SELECT {owner_no} AS number, chunk, {entries} AS entries, {owner}.{owner_no} IS NOT NULL AS owned
+FROM {history} LEFT JOIN {owner} USING ({owner_no})
+WHERE {owner_no} >= $1 AND {owner_no} < $2
+ORDER BY {owner_no}, chunk
