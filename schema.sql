@@ -640,6 +640,14 @@ COMMENT ON COLUMN asset_bucket.rank IS
     'The negative supply, by which the list is sorted, then by name; -Infinity in the first bucket, which begins '
     'before all assets.';
 
+CREATE TABLE minted_asset (
+    chunk     integer   PRIMARY KEY,
+    asset_nos integer[] NOT NULL CHECK (cardinality(asset_nos) BETWEEN 1 AND 64)
+);
+COMMENT ON TABLE minted_asset IS
+    'Assets in the order of their first mints, those of one transaction by policy id and name. 64 in each chunk but '
+    'the last, so that a page is a range.';
+
 -- Histories: seq is 0, 1, 2 … without gaps, so a page is a range and the total is the last seq + 1. All except mints
 -- are packed, 64 entries to a chunk: chunk is seq >> 6 ----------------------------------------------------------------
 
@@ -694,6 +702,17 @@ CREATE TABLE account_withdrawal (
 ) WITH (fillfactor = 90);
 COMMENT ON TABLE account_withdrawal IS 'Withdrawals from a reward account, in order.';
 COMMENT ON COLUMN account_withdrawal.entries IS 'The tx_id of each, in 8 bytes, and its lovelace, in 10. It may be 0.';
+
+CREATE TABLE label_tx (
+    label_no bigint  NOT NULL,
+    chunk    integer NOT NULL,
+    tx_ids   bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (label_no, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE label_tx IS
+    'Transactions with metadata under a label, in order, without those whose scripts failed.';
+COMMENT ON COLUMN label_tx.label_no IS 'The label less 2^63: a label has 64 bits and no sign.';
+CREATE INDEX label_tx_label ON label_tx (label_no) WHERE chunk = 0;
 
 CREATE VIEW address_tx_entry AS
 SELECT address_no, (chunk << 6) + place AS seq, tx_id_at(tx_ids, place * 8) AS tx_id
@@ -760,6 +779,15 @@ FROM account_withdrawal, generate_series(greatest(lowest - (chunk::bigint << 6),
 WHERE stake_no = of_stake_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
 $$;
 
+CREATE FUNCTION label_tx_range(of_label_no bigint, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
+-- The entries of a label's history from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
+FROM label_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                               least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
+WHERE label_no = of_label_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
 CREATE TABLE mint (
     asset_no integer NOT NULL,
     seq      integer NOT NULL,
@@ -790,12 +818,14 @@ CREATE TABLE asset_tx_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, 
 CREATE TABLE mint_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric,
     named boolean NOT NULL);
 CREATE TABLE account_withdrawal_staged (stake_no integer NOT NULL, tx_id bigint NOT NULL, lovelace bigint NOT NULL);
+CREATE TABLE label_tx_staged (label_no bigint NOT NULL, tx_id bigint NOT NULL);
 CREATE TABLE spender_staged (slot_no bigint NOT NULL, entries bytea NOT NULL);
 COMMENT ON TABLE address_tx_staged IS
     'Rows of address_tx in bulk: sorted, numbered and indexed when bulk ends; empty when live.';
 COMMENT ON TABLE asset_tx_staged IS 'Rows of asset_tx in bulk.';
 COMMENT ON TABLE mint_staged IS 'Rows of mint in bulk.';
 COMMENT ON TABLE account_withdrawal_staged IS 'Entries of account_withdrawal in bulk.';
+COMMENT ON TABLE label_tx_staged IS 'Rows of label_tx in bulk.';
 COMMENT ON TABLE spender_staged IS 'Parts of rows of spender in bulk.';
 
 CREATE TABLE balance_staged (stake_no integer NOT NULL, lovelace bigint NOT NULL);
@@ -1034,15 +1064,18 @@ CREATE INDEX datum_tx_id ON datum USING brin (tx_id) WITH (autosummarize = on, p
 
 CREATE TABLE script (
     tx_id    bigint   NOT NULL,
+    seq      integer  NOT NULL,
     language smallint NOT NULL CHECK (language BETWEEN 0 AND 4),
     hash     bytea    NOT NULL,
     body     bytea    NOT NULL
 );
 COMMENT ON TABLE script IS
     'Scripts: a native one as CBOR, others as the bytes in it. The hash of each is unique, as in datum.';
+COMMENT ON COLUMN script.seq IS '0, 1, 2 … without gaps, by tx_id and hash: a page of all scripts is a range.';
 COMMENT ON COLUMN script.language IS
     '0: native; n: Plutus version n. Its hash (Blake2b-224) is that of this byte and the body.';
 CREATE INDEX script_hash ON script USING hash (hash);
+CREATE UNIQUE INDEX script_seq ON script (seq);
 CREATE INDEX script_tx_id ON script USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
 -- Metadata of user tokens: the datums beside reference tokens (CIP-68) ------------------------------------------------
@@ -1060,6 +1093,19 @@ COMMENT ON TABLE reference_output IS
 COMMENT ON COLUMN reference_output.datum_hash IS 'Of its datum, inline or not; null if there is none.';
 CREATE INDEX reference_output_unspent ON reference_output (asset_no, tx_id, output_index) WHERE spent_tx_id IS NULL;
 CREATE INDEX reference_output_spent ON reference_output (spent_tx_id) WHERE spent_tx_id IS NOT NULL;
+
+-- Outputs with a reference script (CIP-33) ----------------------------------------------------------------------------
+
+CREATE TABLE script_output (
+    tx_id        bigint  NOT NULL,
+    output_index integer NOT NULL,
+    spent_tx_id  bigint,
+    script_hash  bytea   NOT NULL,
+    PRIMARY KEY (tx_id, output_index)
+);
+COMMENT ON TABLE script_output IS 'Outputs that hold a reference script, spent or not.';
+CREATE INDEX script_output_unspent ON script_output (script_hash, tx_id, output_index) WHERE spent_tx_id IS NULL;
+CREATE INDEX script_output_spent ON script_output (spent_tx_id) WHERE spent_tx_id IS NOT NULL;
 
 -- Effects of certificates on stake and pools. tx_id -1: in the genesis; place: the order within a transaction ---------
 

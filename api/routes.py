@@ -20,6 +20,7 @@ from api.chain import (
     contracts,
     epochs,
     exports,
+    labels,
     network,
     own_key,
     pools,
@@ -96,6 +97,9 @@ ROUTES: tuple[Route, ...] = (
     post("/v1/tx/submit", submission.submit_transaction, "submit", *submission.SUBMISSION, raw_media_type=_CBOR),
     get("/v1/tx/submitted/{hash}", submission.get_submitted_transaction, "submit", _SUBMITTED),
     post("/v1/tx/submitted/{hash}/resubmit", submission.resubmit_transaction, "submit", *_RESUBMISSION),
+    # Metadata --------------------------------------------------------------------------------------------------------
+    ordered("/v1/metadata/labels", labels.list_metadata_labels, "transactions", by="label"),
+    ordered("/v1/metadata/labels/{label}", labels.list_labelled_transactions, "transactions", _TOO_LONG),
     # Scripts and datums ----------------------------------------------------------------------------------------------
     get("/v1/scripts/{scriptHash}", contracts.get_script, "transactions", errors.script_not_found),
     get("/v1/datums/{datumHash}", contracts.get_datum, "transactions", errors.datum_not_found),

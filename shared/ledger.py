@@ -18,6 +18,7 @@ StakeNo = NewType("StakeNo", int)
 PoolNo = NewType("PoolNo", int)
 PolicyNo = NewType("PolicyNo", int)
 AssetNo = NewType("AssetNo", int)
+LabelNo = NewType("LabelNo", int)
 
 MAX_BLOCK_TRANSACTIONS = 1 << 16
 MAX_SLOT = (1 << 47) - 1
@@ -66,6 +67,16 @@ _BECH32 = re.compile("[A-Za-z_]+1[02-9ac-hj-np-zAC-HJ-NP-Z]*")
 def tx_id_of(slot_no: int, index: int) -> TxId:
     """The tx_id of the transaction at `index` in the block at `slot_no`."""
     return TxId(slot_no << 16 | index)
+
+
+def label_no_of(label: int) -> LabelNo:
+    """The number of a metadata label: 64 bits without a sign become 64 bits with one, in the same order."""
+    return LabelNo(label - (1 << 63))
+
+
+def label_numbered(label_no: LabelNo) -> int:
+    """The metadata label with this number."""
+    return label_no + (1 << 63)
 
 
 def slot_of(tx_id: int) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from shared.ledger import AddressNo, AssetNo
+from shared.ledger import AddressNo, AssetNo, LabelNo, label_no_of
 
 _VERSION = b"\x02"
 
@@ -20,6 +20,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, AssertionError)
 _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
 _OUTPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 16)
 _INPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 32)  # Byron's CDDL has 32 bits
+_Label = Annotated[int, msgspec.Meta(ge=0)]  # MessagePack has no integer beyond 64 bits
 _NumberedAsset = Annotated[AssetNo, _ROW_NUMBER]
 Quantities = dict[_NumberedAsset, int]
 """asset_no -> quantity."""
@@ -188,8 +189,8 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     """
 
     withdrawals: dict[bytes, int] = {}
-    metadata_cbor: dict[int, bytes] = {}
-    metadata_json: dict[int, bytes] = {}
+    metadata_cbor: dict[_Label, bytes] = {}
+    metadata_json: dict[_Label, bytes] = {}
     invalid_before: int | None = None
     invalid_hereafter: int | None = None
     valid: bool = True
@@ -199,6 +200,13 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     redeemers: int = 0
     donation: int = 0
     instantaneous_rewards: list[InstantaneousRewards] | None = []
+
+    @property
+    def label_nos(self) -> list[LabelNo]:
+        """The numbers of the labels of its metadata, none if its scripts failed: the index lists it under each."""
+        if not self.valid or not (self.metadata_cbor or self.metadata_json):
+            return []
+        return [label_no_of(label) for label in (*self.metadata_cbor, *self.metadata_json)]
 
 
 class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from api.ask import ChainAsk
-from api.blockfrost import amounts, refusals
+from api.blockfrost import amounts, assets, refusals
 from api.blockfrost import owners as shown
 from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
@@ -15,10 +15,11 @@ from api.blockfrost.ranges import RangePage
 from api.blockfrost.units import UnitKind
 from api.chain import addresses, owners
 from api.chain.addresses import AddressQuestion
-from api.chain.assets import AssetId
+from api.chain.assets import REGISTRY_FAILED, AssetId
 from api.chain.transactions import Address
 
 MAX_ASSETS = 1_000
+_ADA_DECIMALS = 6
 
 
 class AddressPage(Page, frozen=True, kw_only=True):
@@ -49,6 +50,23 @@ class AddressHoldings(msgspec.Struct, frozen=True):
     script: bool
 
 
+class ExtendedAmount(Amount, frozen=True):
+    """A quantity with its decimals, null if unknown, and whether the asset has metadata on the chain."""
+
+    decimals: int | None
+    has_nft_onchain_metadata: bool
+
+
+class ExtendedHoldings(msgspec.Struct, frozen=True):
+    """The same with what is known of each asset."""
+
+    address: str
+    amount: list[ExtendedAmount]
+    stake_address: str | None
+    type: Literal["byron", "shelley"]
+    script: bool
+
+
 async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
     """Get an address and what it holds."""
     raw = owners.parse_address(ask.question.address, ask.network)
@@ -66,6 +84,40 @@ async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
         summary.stake_address,
         "byron" if summary.kind == "byron" else "shelley",
         payment is not None and payment.origin == "script",
+    )
+
+
+async def extended(ask: ChainAsk[AddressQuestion]) -> ExtendedHoldings:
+    """Get an address and what it holds, with decimals.
+
+    Decimals are those of a CIP-68 datum or, without one, of the registry. If the registry does not answer, the header
+    `Metadata-Warning` says so, and the decimals of some assets may be null.
+    """
+    async with ask.snapshot() as db:
+        held = await info(ask.about(ask.question, db))
+        described = await assets.described_units(db, [amount.unit for amount in held.amount[1:]])
+    decimals, failed = await assets.registered_decimals(
+        ask.services.registry, [unit for unit, known in described.items() if known.decimals is None]
+    )
+    ask.notes.metadata_warning = REGISTRY_FAILED if failed else None
+    lovelace, *others = held.amount
+    return ExtendedHoldings(
+        held.address,
+        [
+            ExtendedAmount(lovelace.unit, lovelace.quantity, _ADA_DECIMALS, has_nft_onchain_metadata=False),
+            *(
+                ExtendedAmount(
+                    amount.unit,
+                    amount.quantity,
+                    decimals.get(amount.unit, described[amount.unit].decimals),
+                    described[amount.unit].on_chain,
+                )
+                for amount in others
+            ),
+        ],
+        held.stake_address,
+        held.type,
+        held.script,
     )
 
 

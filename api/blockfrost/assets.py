@@ -1,6 +1,9 @@
 """`/assets`: an asset, its holders, transactions and mints, and the assets of a policy."""
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,11 +16,13 @@ from api.blockfrost.owners import TransactionPlace, places_of
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage, limits
 from api.blockfrost.units import UnitKind
-from api.chain import assets, metadatum
+from api.chain import assets, metadatum, tip
 from api.chain.assets import AssetId, AssetListQuestion, PolicyKind, PolicyListQuestion
 from api.parameters import Question
+from api.sources.registry import MAX_LOOK_UPS, Registry
 from shared import sql
-from shared.metadata import Metadata
+from shared.ledger import HASH28_BYTES
+from shared.metadata import Metadata, reference_name
 from shared.sql import Connection
 
 
@@ -99,11 +104,45 @@ class Mint(msgspec.Struct, frozen=True):
     amount: str
 
 
+class Described(msgspec.Struct, frozen=True):
+    """Whether an asset has metadata on the chain (CIP-68 or CIP-25), and its decimals by CIP-68."""
+
+    on_chain: bool
+    decimals: int | None
+
+
+class _DescribedRow(msgspec.Struct, frozen=True):
+    is_named: bool
+    datum: bytes | None
+
+
 class _Rank(msgspec.Struct, frozen=True):
     transactions: int
 
 
-_rank = sql.beside(__file__).query("rank", _Rank)
+class _Listed(msgspec.Struct, frozen=True):
+    policy_id: bytes
+    name: bytes
+    supply: str
+
+
+_sql = sql.beside(__file__)
+_rank = _sql.query("rank", _Rank)
+_listed = _sql.query("listed", _Listed)
+_described = _sql.query("described", _DescribedRow)
+_DESCRIBED_AT_ONCE = 100  # each may have a datum of 16 KiB
+_LOOK_UPS_AT_ONCE, _LOOK_UPS_S = MAX_LOOK_UPS // 2, 3.0
+
+
+async def listed(ask: ChainAsk[Page]) -> list[Supplied]:
+    """List all assets in the order of their first mints, burned ones included."""
+    asked = ask.question
+    newest_first = asked.order == "desc"
+    async with ask.snapshot() as db:
+        await tip.read(db)
+        rows = await _listed.all(db, asked.count, asked.offset, newest_first)
+    shown = [Supplied(amounts.unit_of(row.policy_id.hex(), row.name.hex()), row.supply) for row in rows]
+    return shown[::-1] if newest_first else shown
 
 
 async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
@@ -132,6 +171,50 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
         onchain_metadata_extra=None if cip68 is None else cip68.extra,
         metadata=None if registered is None else _registered(registered),
     )
+
+
+async def described_units(db: Connection, units: Sequence[str]) -> dict[str, Described]:
+    """What the chain tells about assets by unit, in a snapshot."""
+    found = dict[str, Described]()
+    for first in range(0, len(units), _DESCRIBED_AT_ONCE):
+        some = units[first : first + _DESCRIBED_AT_ONCE]
+        parts = [AssetId(raw[:HASH28_BYTES], raw[HASH28_BYTES:]) for raw in map(bytes.fromhex, some)]
+        rows = await _described.all(
+            db,
+            [asset.policy_id for asset in parts],
+            [asset.asset_name for asset in parts],
+            [reference_name(asset.asset_name) for asset in parts],
+        )
+        for unit, asset, row in zip(some, parts, rows, strict=True):
+            cip68 = None if row.datum is None else onchain_metadata.of_datum(row.datum, asset.asset_name)
+            decimals = None if cip68 is None else cip68.metadata.get("decimals")
+            found[unit] = Described(row.is_named or cip68 is not None, decimals)
+    return found
+
+
+async def registered_decimals(registry: Registry, units: Sequence[str]) -> tuple[dict[str, int], bool]:
+    """The decimals of assets that the registry knows, by unit, and whether it failed to tell those of some.
+
+    As many are looked up at once as leave room for others, and none after a time: those that are missing are found
+    by later requests, since what is looked up is kept.
+    """
+    found, failed, waiting = dict[str, int](), False, deque(units)
+    until = time.monotonic() + _LOOK_UPS_S
+
+    async def look_up() -> None:
+        nonlocal failed
+        while waiting:
+            unit = waiting.popleft()
+            if time.monotonic() > until:
+                failed = True
+                return
+            result = await registry.look_up(bytes.fromhex(unit))
+            failed |= result.failed
+            if result.metadata is not None and result.metadata.decimals is not None:
+                found[unit] = result.metadata.decimals
+
+    await asyncio.gather(*(look_up() for _ in range(min(_LOOK_UPS_AT_ONCE, len(units)))))
+    return found, failed
 
 
 async def holders(ask: ChainAsk[AssetPage]) -> list[Holder]:

@@ -25,11 +25,8 @@ class Anything(Question, frozen=True, kw_only=True):
 _WITNESSES = "redeemers are not listed by script"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
 _SUMS = "totals received and sent are not kept"
-_ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
-_LABELS = "metadata is not indexed by label"
 _EPOCH = "epochs have no list of their stakes"
-_METRICS = "see GET /v1/key for a key's own use"
 _IPFS = "this service has no storage for files"
 _NUTLINK = "oracles of Nutlink are not indexed"
 _COMMITTEE, _DREP = "/governance/committee", "/governance/dreps/{drep_id}"
@@ -39,23 +36,13 @@ _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 REASONS = {
     "/epochs/{number}/stakes": _EPOCH,
     "/epochs/{number}/stakes/{pool_id}": _EPOCH,
-    "/addresses/{address}/extended": "it would require the metadata of every asset: see /assets/{asset}",
     "/addresses/{address}/total": _SUMS,
     "/accounts/{stake_address}/rewards": _REWARDS,
     "/accounts/{stake_address}/history": _REWARDS,
     "/accounts/{stake_address}/addresses/total": _SUMS,
-    "/assets": _ALL,
-    "/assets/{asset}/utxos": "outputs are listed by address: see /addresses/{address}/utxos/{asset}",
     "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
     "/pools/{pool_id}/votes": _GOVERNANCE,
-    "/scripts": _ALL,
     "/scripts/{script_hash}/redeemers": _WITNESSES,
-    "/scripts/{script_hash}/utxos": "outputs are listed by address: see /addresses/{address}/utxos",
-    "/metadata/txs/labels": _LABELS,
-    "/metadata/txs/labels/{label}": _LABELS,
-    "/metadata/txs/labels/{label}/cbor": _LABELS,
-    "/metrics": _METRICS,
-    "/metrics/endpoints": _METRICS,
     **dict.fromkeys((_COMMITTEE, f"{_COMMITTEE}/votes", f"{_COMMITTEE}/{{cc_id}}/votes"), _GOVERNANCE),
     **dict.fromkeys(("/governance/dreps", _DREP), _GOVERNANCE),
     **{f"{_DREP}/{part}": _GOVERNANCE for part in ("delegators", "metadata", "updates", "votes")},

@@ -13,6 +13,11 @@ def policy_not_found() -> Refusal:
     return Refusal(404, "policy_not_found", "Policy not found")
 
 
+def metadata_not_found() -> Refusal:
+    """A page without metadata: Blockfrost answers 404, not an empty list."""
+    return Refusal(404, "metadata_not_found", "No metadata under this label, or none on this page")
+
+
 def supply_not_known() -> Refusal:
     """The node's ledger has not been read yet, so reserves and treasury are unknown."""
     return Refusal(404, "supply_not_known", "Supply not known: the node's ledger has not been read yet")
@@ -54,6 +59,12 @@ def not_answered(reason: str) -> Refusal:
     The status is not 404, which Blockfrost's clients take for an address or account that was never used.
     """
     return Refusal(501, "not_answered", f"Not answered here: {reason}.")
+
+
+def too_many_holders(most: int) -> Refusal:
+    """An asset that more addresses hold than its outputs are searched at."""
+    message = f"More than {most} addresses hold the asset: see /addresses/{{address}}/utxos/{{asset}}"
+    return Refusal(400, "too_many_holders", message)
 
 
 def too_many_assets(most: int) -> Refusal:

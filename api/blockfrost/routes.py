@@ -10,19 +10,23 @@ from api import errors
 from api.blockfrost import (
     accounts,
     addresses,
+    asset_outputs,
     assets,
     blocks,
     certificates,
     derivation,
     epochs,
     eras,
+    labels,
     mempool,
     network,
     not_answered,
+    own_use,
     pool_blocks,
     pools,
     redeemers,
     refusals,
+    script_outputs,
     scripts,
     service,
     submission,
@@ -31,6 +35,7 @@ from api.blockfrost import (
 from api.blockfrost.shape import ROOT
 from api.chain import block_bytes
 from api.chain import submission as native
+from api.repeats.caching import METADATA_WARNING
 from api.route import Route, anyone, get, ordered, post
 
 P = ParamSpec("P")
@@ -55,6 +60,8 @@ _BLOCK, _EPOCH, _POOL = errors.block_not_found, errors.epoch_not_found, errors.p
 _TX, _SCRIPT, _DATUM = errors.transaction_not_found, errors.script_not_found, errors.datum_not_found
 _TOO_LONG = partial(errors.answer_too_large, "count", 25)
 _TOO_MANY_ASSETS = partial(refusals.too_many_assets, addresses.MAX_ASSETS)
+_LABEL = (refusals.metadata_not_found, _TOO_LONG)
+_TOO_MANY_HOLDERS = partial(refusals.too_many_holders, asset_outputs.MAX_HOLDERS)
 _OF_NODE, _OF_MEMPOOL = block_bytes.REFUSALS, block_bytes.NODE_REFUSALS
 _CBOR = "application/cbor"
 
@@ -63,6 +70,8 @@ FACADE: tuple[Route, ...] = (
     _anyone("/", service.root),
     _anyone("/health", service.is_healthy),
     _anyone("/health/clock", service.clock),
+    _get("/metrics", own_use.by_day, ""),
+    _get("/metrics/endpoints", own_use.by_endpoint, ""),
     _get("/network", network.info, "network", refusals.supply_not_known),
     _get("/network/eras", eras.listed, "network", refusals.eras_not_known, errors.genesis_not_known),
     _get("/genesis", network.genesis, "network", errors.genesis_not_known),
@@ -106,6 +115,14 @@ FACADE: tuple[Route, ...] = (
     _post("/utils/txs/evaluate/utxos", submission.evaluate_with_outputs, "submit", *native.EVALUATION),
     # Addresses and accounts ------------------------------------------------------------------------------------------
     _get("/addresses/{address}", addresses.info, "accounts", *_ADDRESS, _TOO_MANY_ASSETS),
+    _get(
+        "/addresses/{address}/extended",
+        addresses.extended,
+        "accounts",
+        *_ADDRESS,
+        _TOO_MANY_ASSETS,
+        headers=(METADATA_WARNING,),
+    ),
     _ordered("/addresses/{address}/utxos", addresses.unspent, "accounts", *_ADDRESS, _TOO_LONG),
     _ordered(
         "/addresses/{address}/utxos/{asset}", addresses.unspent_of_asset, "accounts", *_ADDRESS, *_ASSET, _TOO_LONG
@@ -123,11 +140,13 @@ FACADE: tuple[Route, ...] = (
     _ordered("/accounts/{stake_address}/mirs", accounts.instantaneous_rewards, "accounts", *_ACCOUNT),
     _get("/utils/addresses/xpub/{xpub}/{role}/{index}", derivation.derived, "accounts", refusals.invalid_xpub),
     # Assets ----------------------------------------------------------------------------------------------------------
+    _ordered("/assets", assets.listed, "assets", by="first mint, then policy id and asset name"),
     _get("/assets/{asset}", assets.info, "assets", *_ASSET),
     _ordered("/assets/{asset}/addresses", assets.holders, "assets", *_ASSET, by="quantity"),
     _ordered("/assets/{asset}/history", assets.mints, "assets", *_ASSET),
     _ordered("/assets/{asset}/txs", assets.transaction_hashes, "assets", *_ASSET),
     _ordered("/assets/{asset}/transactions", assets.transactions, "assets", *_ASSET),
+    _ordered("/assets/{asset}/utxos", asset_outputs.listed, "assets", *_ASSET, _TOO_MANY_HOLDERS, _TOO_LONG),
     _ordered("/assets/policy/{policy}", assets.of_policy, "assets", *_POLICY, by="supply"),
     # Stake pools -----------------------------------------------------------------------------------------------------
     _ordered("/pools", pools.listed, "pools", by="first registration"),
@@ -152,8 +171,14 @@ FACADE: tuple[Route, ...] = (
         *_OF_MEMPOOL,
         by="arrival at the node",
     ),
+    # Metadata --------------------------------------------------------------------------------------------------------
+    _ordered("/metadata/txs/labels", labels.listed, "transactions", by="label"),
+    _ordered("/metadata/txs/labels/{label}", labels.metadata, "transactions", *_LABEL),
+    _ordered("/metadata/txs/labels/{label}/cbor", labels.metadata_cbor, "transactions", *_LABEL),
     # Scripts and datums ----------------------------------------------------------------------------------------------
+    _ordered("/scripts", scripts.listed, "transactions", by="first transaction, then hash"),
     _get("/scripts/{scriptHash}", scripts.info, "transactions", _SCRIPT),
+    _ordered("/scripts/{scriptHash}/utxos", script_outputs.listed, "transactions", _SCRIPT, _TOO_LONG),
     _get("/scripts/{scriptHash}/json", scripts.as_json, "transactions", _SCRIPT),
     _get("/scripts/{scriptHash}/cbor", scripts.as_cbor, "transactions", _SCRIPT),
     _get("/scripts/datum/{datumHash}", scripts.datum, "transactions", _DATUM),

@@ -1,10 +1,12 @@
-"""`/scripts`: scripts and datums by hash."""
+"""`/scripts`: all scripts, and scripts and datums by hash."""
 
 import msgspec
 
 from api.ask import ChainAsk
-from api.chain import contracts
+from api.blockfrost.paging import Page
+from api.chain import contracts, tip
 from api.chain.contracts import DatumQuestion, ScriptQuestion
+from shared import sql
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -37,6 +39,26 @@ class DatumCbor(msgspec.Struct, frozen=True):
     """A datum as CBOR."""
 
     cbor: str
+
+
+class ListedScript(msgspec.Struct, frozen=True):
+    """A script in the list of all."""
+
+    script_hash: str
+
+
+_listed = sql.beside(__file__).values("listed", bytes)
+
+
+async def listed(ask: ChainAsk[Page]) -> list[ListedScript]:
+    """List all scripts in the order of the transactions that showed them first."""
+    asked = ask.question
+    newest_first = asked.order == "desc"
+    async with ask.snapshot() as db:
+        await tip.read(db)
+        hashes = await _listed.all(db, asked.count, asked.offset, newest_first)
+    shown = [ListedScript(script_hash.hex()) for script_hash in hashes]
+    return shown[::-1] if newest_first else shown
 
 
 async def info(ask: ChainAsk[ScriptQuestion]) -> Script:

@@ -35,6 +35,7 @@ _REFUSED: dict[str, tuple[int, str]] = {
             "block_not_found",
             "datum_not_found",
             "epoch_not_found",
+            "metadata_not_found",
             "policy_not_found",
             "pool_not_found",
             "script_not_found",

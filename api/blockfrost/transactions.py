@@ -189,12 +189,12 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
 
 async def metadata(ask: ChainAsk[TransactionQuestion]) -> list[LabelledJson]:
     """List the metadata of a transaction as plain JSON."""
-    return [LabelledJson(label, _plain(value)) for label, value in await _labelled(ask)]
+    return [LabelledJson(label, plain_of(value)) for label, value in await _labelled(ask)]
 
 
 async def metadata_cbor(ask: ChainAsk[TransactionQuestion]) -> list[LabelledCbor]:
     """List the metadata of a transaction as CBOR: for each label, a map whose only key is that label."""
-    return [_labelled_cbor(label, value) for label, value in await _labelled(ask)]
+    return [labelled_cbor(label, value) for label, value in await _labelled(ask)]
 
 
 async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
@@ -378,7 +378,8 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _plain(value: LabelMetadata) -> Any:
+def plain_of(value: LabelMetadata) -> Any:
+    """Metadata under one label as plain JSON; None if it is not metadata, or nested too deeply."""
     if value.json is msgspec.UNSET:
         return None
     try:
@@ -387,7 +388,8 @@ def _plain(value: LabelMetadata) -> Any:
         return None
 
 
-def _labelled_cbor(label: str, value: LabelMetadata) -> LabelledCbor:
+def labelled_cbor(label: str, value: LabelMetadata) -> LabelledCbor:
+    """Metadata under one label as CBOR."""
     if value.cbor is msgspec.UNSET:
         return LabelledCbor(label, None, None)
     whole = f"a1{cbor2.dumps(int(label)).hex()}{value.cbor}"

@@ -35,7 +35,8 @@ ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}
 _FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
 Source = Literal["cip68", "cip25", "registry"]
-_REGISTRY_FAILED = 'source_failed;source="registry"'
+REGISTRY_FAILED = 'source_failed;source="registry"'
+"""The header `Metadata-Warning` if the registry did not answer."""
 
 
 class ShownMetadata(NamedTuple):
@@ -492,7 +493,7 @@ async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow)
     if on_chain.value is not None or wanted not in ("auto", "registry"):
         return on_chain
     result = await ask.services.registry.look_up(asked.policy_id + asked.asset_name)
-    ask.notes.metadata_warning = _REGISTRY_FAILED if result.failed else None
+    ask.notes.metadata_warning = REGISTRY_FAILED if result.failed else None
     return ShownMetadata(result.metadata, None if result.metadata is None else "registry")
 
 

@@ -337,7 +337,7 @@ async def full(
         inputs,
         made,
         valid=extra.valid,
-        metadata=_metadata(extra),
+        metadata=metadata_of(extra),
         mint=_assets(mint, shown, grouped),
         withdrawals=[Withdrawal(address.show_stake(raw), lovelace) for raw, lovelace in extra.withdrawals.items()],
         certificates=[certificates.show(certificate, network) for certificate in extra.certificates],
@@ -515,7 +515,8 @@ def _assets(quantities: packed.Quantities, shown: Names, grouped: bool) -> dict[
     return dict(by_policy)
 
 
-def _metadata(extra: packed.Extra) -> dict[str, LabelMetadata]:
+def metadata_of(extra: packed.Extra) -> dict[str, LabelMetadata]:
+    """The metadata of a transaction by label."""
     return {
         str(label): LabelMetadata(cbor=data.hex(), json=json_of(metadatum.of_cbor(data)))
         for label, data in extra.metadata_cbor.items()

@@ -75,6 +75,7 @@ _TAGS = {
     **dict.fromkeys(
         ("transactions", "block_bytes"), ("Transactions", "Transactions of an address, or by hash, and their bytes.")
     ),
+    "labels": ("Metadata", "Transaction metadata by label."),
     "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
     "submission": ("Submission", "Evaluate, submit and follow transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
@@ -114,6 +115,7 @@ _PARAMETERS = {
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
     "stake_address": "Stake address on the network of the API key, bech32.",
     "hash": "Transaction hash.",
+    "label": "Label of metadata: a number from 0 to 18446744073709551615.",
     "scriptHash": "Script hash: 56 hex digits, as in a policy id or in the credential of a script.",
     "datumHash": "Datum hash: 64 hex digits.",
     "tx_hash": "Hash of the transaction that made the output.",

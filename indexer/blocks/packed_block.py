@@ -12,7 +12,7 @@ from indexer.blocks.attachments import HashedScript
 from indexer.blocks.effects import Assets, BlockEffects, Effects, PaidOutput, described, reference_tokens
 from indexer.ogmios import frames
 from shared import packed
-from shared.ledger import Point
+from shared.ledger import LabelNo, Point
 from shared.network import Network
 from shared.packed import OutputKey
 
@@ -23,13 +23,13 @@ class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An output that waits for the row numbers of its address and assets.
 
     `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets.
-    `reference_tokens` is the number of CIP-68 reference tokens among them.
+    `references` is the number of CIP-68 reference tokens among them, and one more if the output has a reference script.
     """
 
     address: int
     lovelace: int
     assets: dict[int, int]
-    reference_tokens: int
+    references: int
 
 
 class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -39,6 +39,8 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Assets are places in Lookups.assets. Those in `named` are minted here and described by its metadata (CIP-25).
     `reference_outputs` has for each CIP-68 reference token the asset, the output index, and the datum's hash.
+    `script_outputs` has the index of each output with a reference script, and its hash.
+    `labels` are those of its metadata, none if its scripts failed.
     """
 
     tx_hash: bytes
@@ -59,10 +61,12 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     collaterals: list[OutputKey]
     returned: packed.Returned | None
     reference_outputs: list[tuple[int, int, bytes | None]]
+    script_outputs: list[tuple[int, bytes]]
     datums: dict[bytes, bytes]
     scripts: dict[bytes, HashedScript]
     attached: bytes | None
     extra: bytes | None
+    labels: list[LabelNo]
 
 
 class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -212,13 +216,15 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
         raise _unreadable(tx.tx_hash, at, error) from error
     payments: list[Payment] = []
     references: list[tuple[int, int]] = []
+    scripts = {each.output_index: each.script_hash for each in tx.attached if each.script_hash is not None}
     for index, output in enumerate(tx.outputs, tx.first_index):
         if not output.assets:
-            payments.append(Payment(addresses[output.address], output.lovelace, _NOTHING, 0))
+            payments.append(Payment(addresses[output.address], output.lovelace, _NOTHING, int(index in scripts)))
             continue
         held, tokens = _by_place(output.assets, assets), reference_tokens(output.assets)
         references += [(assets[token], index) for token in tokens]
-        payments.append(Payment(addresses[output.address], output.lovelace, held, len(tokens)))
+        marks = len(tokens) + (index in scripts)
+        payments.append(Payment(addresses[output.address], output.lovelace, held, marks))
     datum_hashes = {attached.output_index: attached.datum_hash for attached in tx.attached} if references else {}
     return Transaction(
         tx_hash=tx.tx_hash,
@@ -239,10 +245,12 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
         collaterals=tx.collaterals,
         returned=None if tx.returned is None else _returned(tx.returned, tx.outputs),
         reference_outputs=[(token, index, datum_hashes.get(index)) for token, index in references],
+        script_outputs=list(scripts.items()),
         datums=tx.datums,
         scripts=tx.scripts,
         attached=packed.pack_attached(tx.attached),
         extra=packed_extra,
+        labels=extra.label_nos,
     )
 
 

@@ -36,7 +36,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
     """An output with the row numbers of its address, stake credential and assets.
 
     `tx_id` is that of the transaction that made it at `index`, or of the genesis output. `packed` is packed.pack_output
-    of it, and `reference_tokens` counts the CIP-68 reference tokens among its assets.
+    of it, and `references` counts its rows in reference_output and script_output.
     """
 
     tx_id: TxId
@@ -46,7 +46,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
     address_no: AddressNo
     stake_no: StakeNo | None
     quantities: Quantities
-    reference_tokens: int
+    references: int
 
 
 class Recent(dict[Key, Value]):
@@ -188,17 +188,17 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
 
 def _pack(output: ResolvedOutput) -> bytes:
     """The output as in the row of its transaction, followed by the facts that the row lacks."""
-    return output.packed + _FACTS.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
+    return output.packed + _FACTS.pack(output.tx_id, output.index, output.stake_no or 0, output.references)
 
 
 def _unpack(data: bytes) -> ResolvedOutput:
     in_row = data[: -_FACTS.size]
     output = packed.unpack_output(in_row)
-    tx_id, index, stake_no, tokens = _FACTS.unpack_from(data, len(in_row))
+    tx_id, index, stake_no, references = _FACTS.unpack_from(data, len(in_row))
     return ResolvedOutput(
-        tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
+        tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, references
     )
 
 
-# tx_id, index, stake_no (0 for none: numbers begin at 1) and reference_tokens.
+# tx_id, index, stake_no (0 for none: numbers begin at 1) and references.
 _FACTS = Struct(">qHIH")

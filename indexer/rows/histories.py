@@ -1,5 +1,5 @@
-"""Histories of a live index: the entries of a batch by address, account or asset, its numbered mints, and the supplies
-that they move.
+"""Histories of a live index: the entries of a batch by address, account, asset or label, its numbered mints, and the
+supplies that they move.
 
 In bulk none of this is needed: the end of bulk numbers all rows at once and adds up the mints.
 """
@@ -13,15 +13,14 @@ from indexer.rows import tables
 from indexer.rows.caches import MAX_NUMBERS, No, Recent
 from indexer.rows.rows import Rows
 from shared import sql
-from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
+from shared.ledger import AddressNo, AssetNo, LabelNo, StakeNo, TxId
 from shared.sql import Connection
 
 
 class SupplyChange(msgspec.Struct):
     """The change of an asset's supply and counts, with the first transactions that moved and that minted it.
 
-    `first_tx_id` is set only if the index has no transaction of the asset yet. `first_mint_tx_id` is the first of the
-    batch; the asset keeps an earlier one. A rollback has neither.
+    Each is set only if the index has none of the asset yet. A rollback has neither.
     """
 
     quantity: int = 0
@@ -46,6 +45,7 @@ class HistoryCounts(msgspec.Struct, frozen=True):
     account_txs: Mapping[StakeNo, int] = {}
     withdrawals: Mapping[StakeNo, int] = {}
     asset_txs: Mapping[AssetNo, int] = {}
+    label_txs: Mapping[LabelNo, int] = {}
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
@@ -55,14 +55,16 @@ class HistoryEntries(msgspec.Struct, frozen=True):
     account_txs: Mapping[StakeNo, bytes] = {}
     withdrawals: Mapping[StakeNo, bytes] = {}
     asset_txs: Mapping[AssetNo, bytes] = {}
+    label_txs: Mapping[LabelNo, bytes] = {}
     mints: Sequence[tables.Mint] = ()
     supplies: Mapping[AssetNo, SupplyChange] = {}
 
 
 class AssetState(msgspec.Struct):
-    """Whether the index has a transaction of an asset, and its number of mints and burns."""
+    """Whether the index has a transaction and a mint of an asset, and its number of mints and burns."""
 
     exists: bool = False
+    is_minted: bool = False
     mints: int = 0
 
 
@@ -84,6 +86,7 @@ class AssetStates:
             asset_txs=_joined(
                 (row.asset_no, row.tx_id.to_bytes(8) + _quantity_of(row).to_bytes(10)) for row in rows.asset_txs
             ),
+            label_txs=_joined((label_no, tx_id.to_bytes(8)) for label_no, tx_id in rows.label_txs),
             supplies=self._supplies(rows),
             mints=[
                 tables.Mint(
@@ -104,7 +107,7 @@ class AssetStates:
         if missing:
             self._states.update((asset_no, AssetState()) for asset_no in missing)
             for row in await _states.all(db, list(missing)):
-                self._states[row.asset_no] = AssetState(row.exists, row.mints)
+                self._states[row.asset_no] = AssetState(row.exists, row.is_minted, row.mints)
 
     def _number_mint(self, asset_no: AssetNo) -> int:
         """Take the `seq` of the next mint."""
@@ -122,8 +125,10 @@ class AssetStates:
             supply = supplies.setdefault(mint.asset_no, SupplyChange())
             quantity = _quantity_of(mint)
             supply.mint(quantity, 1)
-            if quantity > 0 and supply.first_mint_tx_id is None:
+            state = self._states[mint.asset_no]
+            if quantity > 0 and not state.is_minted:
                 supply.first_mint_tx_id = mint.tx_id
+                state.is_minted = True
         begun = set[AssetNo]()
         moving: Iterable[tables.StagedAssetTx | tables.StagedMint] = chain(rows.asset_txs, rows.mints)
         for row in moving:
@@ -155,6 +160,7 @@ def _quantity_of(row: tables.StagedAssetTx | tables.StagedMint) -> int:
 class _State(msgspec.Struct, frozen=True):
     asset_no: AssetNo
     exists: bool
+    is_minted: bool
     mints: int
 
 

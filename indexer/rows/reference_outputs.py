@@ -1,4 +1,4 @@
-"""The outputs that hold CIP-68 reference tokens."""
+"""The outputs that hold CIP-68 reference tokens or reference scripts."""
 
 from typing import NamedTuple
 
@@ -21,16 +21,16 @@ class SpentReference(NamedTuple):
 class ReferenceOutputs(msgspec.Struct):
     """The reference outputs that are spent.
 
-    `spent_tokens` counts the reference tokens in them: one row of reference_output each.
+    `spent_rows` counts their rows in reference_output, one for each reference token, and in script_output.
     """
 
     spent_references: list[SpentReference] = []
-    spent_tokens: int = 0
+    spent_rows: int = 0
 
-    def spend(self, tx_id: TxId, key: packed.OutputKey, tokens: int) -> None:
-        """Add an output with this many reference tokens that a transaction spends."""
+    def spend(self, tx_id: TxId, key: packed.OutputKey, rows: int) -> None:
+        """Add an output with this many rows that a transaction spends."""
         self.spent_references.append(SpentReference(*packed.output_of(key), tx_id))
-        self.spent_tokens += tokens
+        self.spent_rows += rows
 
 
 def made_by(tx_id: TxId, tx: Transaction, assets: list[AssetNo]) -> list[tables.ReferenceOutput]:

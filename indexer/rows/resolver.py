@@ -159,25 +159,28 @@ def outputs_paid(
     for index, payment in enumerate(tx.payments, tx.first_index):
         address_no, stake_no = addresses[payment.address]
         quantities = by_number(payment.assets, assets) if payment.assets else _NOTHING
-        tokens = payment.reference_tokens
-        paid.append(_resolved(tx_id, index, address_no, stake_no, payment.lovelace, quantities, tokens))
+        references = payment.references
+        paid.append(_resolved(tx_id, index, address_no, stake_no, payment.lovelace, quantities, references))
     return paid
 
 
 async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> list[ResolvedOutput]:
     """Add to outputs the facts that their rows lack."""
-    return resolve(outputs, await facts_of(db, [placed.output for placed in outputs]))
+    return resolve(outputs, await facts_of(db, outputs))
 
 
-async def facts_of(db: Connection, outputs: Sequence[packed.Output]) -> "OutputFacts":
+async def facts_of(db: Connection, outputs: Sequence[PlacedOutput]) -> "OutputFacts":
     """Look up the facts about some outputs that the outputs themselves do not contain."""
-    facts = OutputFacts({}, set())
+    facts = OutputFacts({}, set(), set())
     if not outputs:
         return facts
-    addresses = {output.address_no for output in outputs}
-    assets = {asset_no for output in outputs for asset_no in output.quantities}
-    for row in await _output_facts.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
-        if row.stake_no is None:
+    addresses = {placed.output.address_no for placed in outputs}
+    assets = {asset_no for placed in outputs for asset_no in placed.output.quantities}
+    places = {(placed.tx_id, placed.output_index) for placed in outputs}
+    for row in await _output_facts.all(db, list(addresses), list(assets), REFERENCE_PREFIX, *sql.columns(places)):
+        if row.output_index is not None:
+            facts.scripts.add((TxId(row.number), row.output_index))
+        elif row.stake_no is None:
             facts.reference_tokens.add(AssetNo(row.number))
         else:
             facts.stakes[AddressNo(row.number)] = row.stake_no
@@ -186,7 +189,7 @@ async def facts_of(db: Connection, outputs: Sequence[packed.Output]) -> "OutputF
 
 def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[ResolvedOutput]:
     """Outputs with the facts about them."""
-    stakes, tokens = facts.stakes, facts.reference_tokens
+    stakes, tokens, scripts = facts.stakes, facts.reference_tokens, facts.scripts
     return [
         _resolved(
             tx_id,
@@ -195,7 +198,7 @@ def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[Resol
             stakes.get(output.address_no),
             output.lovelace,
             output.quantities,
-            len(tokens & output.quantities.keys()) if tokens else 0,
+            (len(tokens & output.quantities.keys()) if tokens else 0) + ((tx_id, index) in scripts),
         )
         for tx_id, index, output in outputs
     ]
@@ -208,10 +211,10 @@ def _resolved(
     stake_no: StakeNo | None,
     lovelace: int,
     quantities: Quantities,
-    tokens: int,
+    references: int,
 ) -> ResolvedOutput:
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, tokens)
+    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, references)
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -249,10 +252,13 @@ async def _fetch(
 
 
 class OutputFacts(msgspec.Struct, frozen=True):
-    """Facts about some outputs: the stake_no of each address that has one, and which assets are reference tokens."""
+    """Facts about some outputs: the stake_no of each address that has one, which assets are reference tokens, and which
+    outputs have a reference script.
+    """
 
     stakes: dict[AddressNo, StakeNo]
     reference_tokens: set[AssetNo]
+    scripts: set[tuple[TxId, int]]
 
 
 class FirstFree(msgspec.Struct, frozen=True):
@@ -280,11 +286,12 @@ class _GenesisSource(msgspec.Struct, frozen=True):
 
 class _OutputFact(msgspec.Struct, frozen=True):
     """An address and its stake_no. If `stake_no` is None, `number` is not an address_no but the asset_no of a reference
-    token.
+    token or, with an `output_index`, the tx_id of an output with a reference script.
     """
 
     number: int
     stake_no: StakeNo | None
+    output_index: int | None
 
 
 _NOTHING: Quantities = {}

@@ -15,11 +15,16 @@ SELECT a.raw, a.address_no AS number, a.stake_no
 FROM unnest($1::bytea[]) AS wanted (raw) JOIN address a ON a.raw = wanted.raw
 
 -- name: output_facts
--- Stake numbers of addresses $1 that have one; and, as rows with a null stake_no, the reference tokens among assets $2,
--- whose names begin with $3.
-SELECT address_no AS number, stake_no FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
+-- Stake numbers of addresses $1 that have one; as rows with a null stake_no, the reference tokens among assets $2,
+-- whose names begin with $3; and, with an index, those of the outputs $5 of transactions $4 that have a reference
+-- script.
+SELECT address_no::bigint AS number, stake_no, NULL::integer AS output_index
+FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
 UNION ALL
-SELECT asset_no, NULL FROM asset WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
+SELECT asset_no, NULL, NULL FROM asset WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
+UNION ALL
+SELECT tx_id, NULL, output_index
+FROM unnest($4::bigint[], $5::integer[]) AS wanted (tx_id, output_index) JOIN script_output USING (tx_id, output_index)
 
 -- name: stakes
 SELECT s.raw, s.stake_no AS number FROM unnest($1::bytea[]) AS wanted (raw) JOIN stake s ON s.raw = wanted.raw

@@ -17,7 +17,7 @@ from indexer.rows.resolver import Resolver, UnspentChange, by_number, outputs_pa
 from indexer.rows.staking import ProtocolFork, Staking
 from indexer.rows.tables import Inserts
 from shared import ledger, packed
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, StakeNo, TxId
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, LabelNo, Point, StakeNo, TxId
 from shared.packed import OutputKey
 
 _MAX_INT8 = (1 << 63) - 1
@@ -47,6 +47,7 @@ class Rows(msgspec.Struct):
     asset_txs: list[tables.StagedAssetTx] = []
     account_txs: list[tuple[StakeNo, TxId]] = []
     withdrawals: list[tables.StagedWithdrawal] = []
+    label_txs: list[tuple[LabelNo, TxId]] = []
     mints: list[tables.StagedMint] = []
     reference_outputs: ReferenceOutputs = msgspec.field(default_factory=ReferenceOutputs)
     datums: dict[bytes, tables.Datum] = {}
@@ -144,6 +145,8 @@ class _BlockRows:
                         tables.StagedWithdrawal(resolver.stakes[account], tx_id, lovelace)
                         for account, lovelace in tx.withdrawals.items()
                     ]
+                if tx.labels:
+                    rows.label_txs += [(label_no, tx_id) for label_no in tx.labels]
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
         assert block.issuer is not None and block.size is not None, "only an epoch boundary block has neither"
@@ -178,6 +181,8 @@ class _BlockRows:
         mint = self._add_mint(tx_id, tx, surplus) if tx.mint else None
         if tx.reference_outputs:
             rows.inserts[tables.REFERENCE_OUTPUT].extend(reference_outputs.made_by(tx_id, tx, self._assets))
+        if tx.script_outputs:
+            rows.inserts[tables.SCRIPT_OUTPUT].extend(tables.ScriptOutput(tx_id, *each) for each in tx.script_outputs)
         return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
 
     def _add_inputs(
@@ -195,8 +200,8 @@ class _BlockRows:
                 sources.append(source)
                 rows.outputs.add_spender(tx_id, source)
                 inputs.append(packed.pack_input(key, source.packed))
-                if source.reference_tokens:
-                    rows.reference_outputs.spend(tx_id, key, source.reference_tokens)
+                if source.references:
+                    rows.reference_outputs.spend(tx_id, key, source.references)
         return inputs, sources
 
     def _referred(self, tx: Transaction) -> bytes | None:

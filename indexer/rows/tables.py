@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from shared.ledger import AddressNo, AssetNo, PolicyNo, PoolNo, StakeNo, TxId
+from shared.ledger import AddressNo, AssetNo, LabelNo, PolicyNo, PoolNo, StakeNo, TxId
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -155,6 +155,12 @@ class ReferenceOutput(NamedTuple):
     datum_hash: bytes | None
 
 
+class ScriptOutput(NamedTuple):
+    tx_id: TxId
+    output_index: int
+    script_hash: bytes
+
+
 class Datum(NamedTuple):
     hash: bytes
     tx_id: TxId
@@ -174,6 +180,7 @@ ERA_START = FromBlocks("era_start", EraStart, Found.BY_CONCERN, key=1)
 TX = FromBlocks("tx", Tx, Found.BY_TX_ID, key=1)
 GENESIS_OUTPUT = FromBlocks("genesis_output", GenesisOutput, Found.BY_CONCERN, key=1)
 REFERENCE_OUTPUT = FromBlocks("reference_output", ReferenceOutput, Found.BY_TX_ID, key=3)
+SCRIPT_OUTPUT = FromBlocks("script_output", ScriptOutput, Found.BY_TX_ID, key=2)
 DATUM = FromBlocks("datum", Datum, Found.BY_TX_ID, key=1)
 SCRIPT = FromBlocks("script", Script, Found.BY_TX_ID, key=1)
 
@@ -268,6 +275,11 @@ class StagedWithdrawal(NamedTuple):
     lovelace: int
 
 
+class StagedLabelTx(NamedTuple):
+    label_no: LabelNo
+    tx_id: TxId
+
+
 class StagedMint(NamedTuple):
     asset_no: AssetNo
     tx_id: TxId
@@ -297,6 +309,7 @@ MINT = Table("mint", Mint, Found.BY_TX_ID)
 ADDRESS_TX_STAGED = Table("address_tx_staged", StagedAddressTx, Found.BY_TX_ID)
 ASSET_TX_STAGED = Table("asset_tx_staged", StagedAssetTx, Found.BY_TX_ID)
 ACCOUNT_WITHDRAWAL_STAGED = Table("account_withdrawal_staged", StagedWithdrawal, Found.BY_TX_ID)
+LABEL_TX_STAGED = Table("label_tx_staged", StagedLabelTx, Found.BY_TX_ID)
 MINT_STAGED = Table("mint_staged", StagedMint, Found.BY_TX_ID)
 SPENDER_STAGED = Table("spender_staged", StagedSpender, Found.BY_CONCERN)
 BALANCE_STAGED = Table("balance_staged", StagedBalance, Found.BY_CONCERN)
@@ -317,6 +330,7 @@ class Derived(NamedTuple):
 DERIVED = (
     Derived("tip", "store/forward"),
     *(Derived(name, "store/histories") for name in ("address_tx", "asset_tx", "account_tx", "account_withdrawal")),
+    Derived("label_tx", "store/histories"),
     *(Derived(name, "store/outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
     *(Derived(name, "store/outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
     Derived("dropped_output", "store/eras"),
@@ -324,7 +338,7 @@ DERIVED = (
     *(Derived(name, "store/holders") for name in ("account_holder", "policy_account_holder")),
     *(Derived(name, "store/holders") for name in ("holder_bucket", "policy_holder_bucket")),
     *(Derived(name, "store/holders") for name in ("account_holder_bucket", "policy_account_holder_bucket")),
-    Derived("asset_bucket", "store/supplies"),
+    *(Derived(name, "store/supplies") for name in ("asset_bucket", "minted_asset")),
     Derived("epoch", "store/epochs", Found.BY_EPOCH_NO),
     Derived("pool_reaping", "store/epochs", Found.BY_EPOCH_NO),
     Derived("pool_epoch", "store/epochs", Found.BY_NEXT_EPOCH_NO),

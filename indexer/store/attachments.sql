@@ -7,6 +7,9 @@ SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) AS shown (hash, tx_
 WHERE NOT EXISTS (SELECT FROM datum WHERE datum.hash = shown.hash)
 
 -- name: add_scripts
-INSERT INTO script (hash, tx_id, language, body)
-SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::smallint[], $4::bytea[]) AS shown (hash, tx_id, language, body)
+-- The same, numbered after those that are there.
+INSERT INTO script (hash, tx_id, language, body, seq)
+SELECT hash, tx_id, language, body,
+       coalesce((SELECT max(seq) FROM script), -1) + row_number() OVER (ORDER BY tx_id, hash)
+FROM unnest($1::bytea[], $2::bigint[], $3::smallint[], $4::bytea[]) AS shown (hash, tx_id, language, body)
 WHERE NOT EXISTS (SELECT FROM script WHERE script.hash = shown.hash)

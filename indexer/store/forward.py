@@ -79,6 +79,7 @@ async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     await copy(db, tables.ADDRESS_TX_STAGED, rows.address_txs)
     await copy(db, tables.ASSET_TX_STAGED, rows.asset_txs)
     await copy(db, tables.ACCOUNT_WITHDRAWAL_STAGED, rows.withdrawals)
+    await copy(db, tables.LABEL_TX_STAGED, rows.label_txs)
     await copy(db, tables.MINT_STAGED, rows.mints)
     await copy(db, tables.SPENDER_STAGED, list(rows.outputs.spenders.items()))
     await stage_amounts(db, rows.amounts)

@@ -21,6 +21,7 @@ async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntri
         *_columns(cut.account_txs, added.account_txs),
         *_columns(cut.asset_txs, added.asset_txs),
         *_columns(cut.withdrawals, added.withdrawals),
+        *_columns(cut.label_txs, added.label_txs),
     )
     return {row.address_no: row.used for row in await _change.all(db, *changes)} if any(changes) else {}
 
@@ -39,8 +40,10 @@ class _Used(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 
 
-def _change_of(place: int, history: str, owner_no: str, entries: str, width: int) -> str:
-    """The part of the statement for the history at this place among the arguments of _change."""
+def _change_of(place: int, history: str, owner_no: str, entries: str, width: int, number: str = "integer") -> str:
+    """The part of the statement for the history at this place among the arguments of _change. `number` is the type of
+    its owner's.
+    """
     numbers, counts, added = (f"${3 * place + column}" for column in (1, 2, 3))
     return _sql.text(
         "change_history",
@@ -48,6 +51,7 @@ def _change_of(place: int, history: str, owner_no: str, entries: str, width: int
         owner_no=owner_no,
         entries=entries,
         width=str(width),
+        number=number,
         numbers=numbers,
         counts=counts,
         added=added,
@@ -61,4 +65,5 @@ _change = _sql.query(
     accounts=_change_of(1, "account_tx", "stake_no", "tx_ids", 8),
     assets=_change_of(2, "asset_tx", "asset_no", "entries", 18),
     withdrawals=_change_of(3, "account_withdrawal", "stake_no", "entries", 18),
+    labels=_change_of(4, "label_tx", "label_no", "tx_ids", 8, "bigint"),
 )

@@ -1,10 +1,10 @@
 -- The packed histories. All chunks of a history except the last are full. {history} is a table, {owner_no} its column
--- with the number of the address, account or asset, {entries} that with the packed entries, {width} the bytes of one;
--- {numbers}, {counts} and {added} are arguments.
+-- with the number of the address, account, asset or label, which has the type {number}, {entries} that with the packed
+-- entries, {width} the bytes of one; {numbers}, {counts} and {added} are arguments.
 
 -- name: change_histories
 -- Returns the addresses that had no entry before (1), and those that have none left (-1).
-WITH {addresses}, {accounts}, {assets}, {withdrawals}
+WITH {addresses}, {accounts}, {assets}, {withdrawals}, {labels}
 SELECT owner_no AS address_no, CASE WHEN before = 0 THEN 1 ELSE -1 END AS used
 FROM address_tx_changed WHERE (before = 0) <> (after = 0)
 
@@ -18,7 +18,7 @@ FROM address_tx_changed WHERE (before = 0) <> (after = 0)
     FROM (
         SELECT owner_no, added, coalesce(length, 0) AS before, coalesce(length, 0) - cut AS kept,
                coalesce(chunk, -1) AS last_chunk, last_ctid
-        FROM unnest({numbers}::integer[], {counts}::integer[], {added}::bytea[]) AS changed (owner_no, cut, added)
+        FROM unnest({numbers}::{number}[], {counts}::integer[], {added}::bytea[]) AS changed (owner_no, cut, added)
         LEFT JOIN LATERAL (
             SELECT ctid AS last_ctid, chunk, (chunk << 6) + length({entries}) / {width} AS length
             FROM {history} h WHERE h.{owner_no} = owner_no ORDER BY chunk DESC LIMIT 1

@@ -50,7 +50,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     spent = [
         [PlacedOutput(made_by[known.tx_hash], known.output_index, known.source) for known in of_tx] for of_tx in inputs
     ]
-    facts = await facts_of(db, [placed.output for outputs in (*made, *spent) for placed in outputs])
+    facts = await facts_of(db, [placed for outputs in (*made, *spent) for placed in outputs])
     # Outputs that these transactions both make and spend move nothing.
     spent_places = {(source.tx_id, source.output_index) for sources in spent for source in sources}
     unspent = [
@@ -80,6 +80,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
             account_txs=account_txs,
             withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
             asset_txs=asset_txs,
+            label_txs=Counter(label_no for extra in extras for label_no in extra.label_nos),
         ),
         spent=Counter(slot_of(source.tx_id) for sources in spent for source in sources),
     )

@@ -53,3 +53,65 @@ CREATE INDEX instantaneous_reward_tx_id ON instantaneous_reward USING brin (tx_i
 ALTER TABLE epoch_parameters ADD nonce bytea;
 COMMENT ON COLUMN epoch_parameters.nonce IS
     'The randomness of its leader elections; null if it is neutral, or if the node did not tell it.';
+
+-- Lists of everything ------------------------------------------------------------------------------------------------
+
+CREATE TABLE minted_asset (
+    chunk     integer   PRIMARY KEY,
+    asset_nos integer[] NOT NULL CHECK (cardinality(asset_nos) BETWEEN 1 AND 64)
+);
+COMMENT ON TABLE minted_asset IS
+    'Assets in the order of their first mints, those of one transaction by policy id and name. 64 in each chunk but '
+    'the last, so that a page is a range.';
+
+CREATE TABLE label_tx (
+    label_no bigint  NOT NULL,
+    chunk    integer NOT NULL,
+    tx_ids   bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (label_no, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE label_tx IS
+    'Transactions with metadata under a label, in order, without those whose scripts failed.';
+COMMENT ON COLUMN label_tx.label_no IS 'The label less 2^63: a label has 64 bits and no sign.';
+CREATE INDEX label_tx_label ON label_tx (label_no) WHERE chunk = 0;
+
+CREATE FUNCTION label_tx_range(of_label_no bigint, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
+-- The entries of a label's history from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
+FROM label_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                               least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
+WHERE label_no = of_label_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
+CREATE TABLE label_tx_staged (label_no bigint NOT NULL, tx_id bigint NOT NULL);
+COMMENT ON TABLE label_tx_staged IS 'Rows of label_tx in bulk.';
+
+DROP TABLE script;
+
+CREATE TABLE script (
+    tx_id    bigint   NOT NULL,
+    seq      integer  NOT NULL,
+    language smallint NOT NULL CHECK (language BETWEEN 0 AND 4),
+    hash     bytea    NOT NULL,
+    body     bytea    NOT NULL
+);
+COMMENT ON TABLE script IS
+    'Scripts: a native one as CBOR, others as the bytes in it. The hash of each is unique, as in datum.';
+COMMENT ON COLUMN script.seq IS '0, 1, 2 … without gaps, by tx_id and hash: a page of all scripts is a range.';
+COMMENT ON COLUMN script.language IS
+    '0: native; n: Plutus version n. Its hash (Blake2b-224) is that of this byte and the body.';
+CREATE INDEX script_hash ON script USING hash (hash);
+CREATE UNIQUE INDEX script_seq ON script (seq);
+CREATE INDEX script_tx_id ON script USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
+
+CREATE TABLE script_output (
+    tx_id        bigint  NOT NULL,
+    output_index integer NOT NULL,
+    spent_tx_id  bigint,
+    script_hash  bytea   NOT NULL,
+    PRIMARY KEY (tx_id, output_index)
+);
+COMMENT ON TABLE script_output IS 'Outputs that hold a reference script, spent or not.';
+CREATE INDEX script_output_unspent ON script_output (script_hash, tx_id, output_index) WHERE spent_tx_id IS NULL;
+CREATE INDEX script_output_spent ON script_output (spent_tx_id) WHERE spent_tx_id IS NOT NULL;

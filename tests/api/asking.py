@@ -353,6 +353,7 @@ def _questions(about: Subjects) -> Iterable[tuple[str, str]]:
         "hash": about.tx_hash,
         "poolId": about.pool_id,
         "index": "0",
+        "label": "721",
         "scriptHash": _POLICY,
         "policyId": _POLICY,
         "datumHash": _DATUM,

@@ -49,6 +49,7 @@ VALUES = {
     "policy": "0" * 56,
     "pool": "0" * 56,
     "poolId": "0" * 56,
+    "label": "674",
     "scriptHash": "0" * 56,
     "datumHash": "0" * 64,
 }

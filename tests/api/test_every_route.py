@@ -30,6 +30,7 @@ LIMITS = {
     "/v1/admin/audit-logs": (100, 50),
     "/v1/admin/usage/{id}/breakdown": (1_000, 100),
     "/v1/admin/users/{id}/usage/breakdown": (1_000, 100),
+    "/v1/metadata/labels/{label}": (100, 20),
     "/v1/tx/address/{address}": (100, 20),
     "/v1/accounts/{stake_address}/transactions/detailed": (100, 20),
 }
@@ -85,6 +86,7 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyn
         "tx_hash": hash_of("a").hex(),
         "index": "0",
         "hash": hash_of("a").hex(),
+        "label": "674",
         "scriptHash": "0" * 56,
         "datumHash": "0" * 64,
         "asset": f"{'0' * 56}.00",
@@ -161,6 +163,8 @@ async def test_hostile_texts_in_paths_and_queries_are_harmless(caller: Caller, d
         for text in texts:
             for _, name in route.parameters:
                 reply = await caller.call(route, caller.path(route, **{name: text}))
+                if name == "label" and text.isdecimal() and int(text) < 2**64:  # which nothing is listed under
+                    continue
                 assert reply.status in {400, 404, 405}, (route.path, text)
                 if route.access == "api key" and text:
                     assert reply.status == 400, (route.path, text)

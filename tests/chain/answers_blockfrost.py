@@ -981,6 +981,7 @@ class Facade:
             "pool": digest,
             "scriptHash": digest,
             "datumHash": "9" * 64,
+            "label": "9" * 18,
         }
         for path in paths():
             if "{" in path and path != DERIVATION:

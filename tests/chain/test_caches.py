@@ -53,7 +53,10 @@ async def test_caches_survive_rollbacks(
 async def _compare_assets(db: asyncpg.Connection, known: AssetStates) -> int:
     """Compare the known states of assets; returns their number."""
     held = _entries(known._states)
-    stored = {row.asset_no: AssetState(row.exists, row.mints) for row in await histories._states.all(db, list(held))}
+    stored = {
+        row.asset_no: AssetState(row.exists, row.is_minted, row.mints)
+        for row in await histories._states.all(db, list(held))
+    }
     assert held == stored
     return len(stored)
 

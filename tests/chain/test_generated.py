@@ -26,6 +26,7 @@ from tests.chain.answers import (
     walk,
 )
 from tests.chain.answers_blockfrost import Facade, check_facade, paths
+from tests.chain.answers_lists import check_extended, check_labels, check_lists
 from tests.chain.answers_owners import check_account, check_account_holders, check_address, check_output
 from tests.chain.harness import Caller, Ledgerline, Node, until
 from tests.chain.model_attachments import Attachments
@@ -100,6 +101,10 @@ def test_every_answer_about_a_generated_chain_is_correct(
         until("the node's ledger is read", lambda: caller.ok("/v1/network")["data"]["supply"])
         facade = Facade(caller, model, metadata_cbor=dialect.metadata_cbor)
         check_facade(facade, Random(1), most=4)
+        check_lists(facade, Random(1), most=4)
+        for address in model.ledger.of_address:
+            check_extended(facade, address)
+        check_labels(caller, model.ledger, Random(1), 4, dialect.metadata_cbor)
         assert facade.answered == paths()
 
 
@@ -156,6 +161,8 @@ def test_answers_about_owners_are_correct_after_forks(ledgerline: Ledgerline) ->
             facade = Facade(caller, model_of(node))
             facade.check_block(len(facade.chain.blocks.blocks) - 1)
             facade.check_epoch(max(facade.chain.blocks.of_epoch))
+            check_lists(facade, Random(depth), most=2)
+            check_labels(caller, facade.ledger, Random(depth), most=2)
 
 
 @pytest.mark.parametrize("seed", range(2))

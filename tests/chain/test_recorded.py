@@ -8,6 +8,7 @@ import pytest
 from tests.campaigns.recorded import every_check
 from tests.chain.answers import check_page, check_transaction, walk
 from tests.chain.answers_blockfrost import Facade, check_facade, some
+from tests.chain.answers_lists import check_extended, check_labels, check_lists
 from tests.chain.answers_owners import check_account, check_address, check_output
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node
@@ -56,7 +57,12 @@ def test_answers_about_a_recorded_chain_are_correct(ledgerline: Ledgerline, file
         for kind in dict.fromkeys(each.kind for each in checks):
             for named in some(random, SOME, [each for each in checks if each.kind == kind]):
                 named.check(caller)
-        check_facade(Facade(caller, chain), random, SOME)
+        facade = Facade(caller, chain)
+        check_facade(facade, random, SOME)
+        check_lists(facade, random, SOME)
+        for address in some(random, SOME, model.of_address):
+            check_extended(facade, address)
+        check_labels(caller, model, random, SOME)
         status = ledgerline.run("indexer", "status", "--network", file.network)
         assert status.returncode == 0, status.stdout + status.stderr
         assert ("partial" in status.stdout) == (file.genesis is None)

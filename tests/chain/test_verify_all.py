@@ -145,6 +145,7 @@ FILLED = {
     "utxo_asset": "INSERT INTO utxo_asset VALUES (1, 1, 1, 5)",
     "account_utxo_asset": "INSERT INTO account_utxo_asset VALUES (1, 1, 1, 5)",
     "account_withdrawal_staged": "INSERT INTO account_withdrawal_staged VALUES (1, 1, 1)",
+    "label_tx_staged": "INSERT INTO label_tx_staged VALUES (1, 1)",
     "spender_staged": "INSERT INTO spender_staged VALUES (1, '\\x00')",
     "address_tx_staged": "INSERT INTO address_tx_staged VALUES (1, 1)",
     "asset_tx_staged": "INSERT INTO asset_tx_staged VALUES (1, 1, 1)",
@@ -377,7 +378,7 @@ NAMED = {
     "a script that a later transaction showed first": (
         "UPDATE script SET tx_id = (SELECT max(tx_id) FROM tx) WHERE ctid = (SELECT min(s.ctid) FROM script s"
         " WHERE NOT EXISTS (SELECT FROM tx WHERE position(s.hash IN attached) > 0))",
-        "tx_id of script",
+        "seq of script",
     ),
     "a script of an output that a later transaction showed first": (
         "UPDATE script SET tx_id = (SELECT max(tx_id) FROM tx) WHERE ctid = (SELECT min(s.ctid) FROM script s"

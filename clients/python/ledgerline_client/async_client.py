@@ -182,6 +182,58 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
+    async def list_metadata_labels(
+        self, *, limit: int | None = None, offset: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> types.MetadataLabelPage:
+        """List the labels of transaction metadata."""
+        answer: types.MetadataLabelPage = await self.call(
+            "GET",
+            "/v1/metadata/labels",
+            {},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_metadata_labels(
+        self, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> AsyncIterator[types.MetadataLabel]:
+        """Every item of `list_metadata_labels`, page by page."""
+        return self.pages("/v1/metadata/labels", {}, {"limit": limit, "order": order}, key="api_key")
+
+    async def list_labelled_transactions(
+        self,
+        label: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.LabelledTransactionPage:
+        """List the transactions with metadata under a label.
+
+        Transactions whose scripts failed are left out. A label without transactions has an empty list.
+        """
+        answer: types.LabelledTransactionPage = await self.call(
+            "GET",
+            "/v1/metadata/labels/{label}",
+            {"label": label},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_labelled_transactions(
+        self, label: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> AsyncIterator[types.LabelledTransaction]:
+        """Every item of `list_labelled_transactions`, page by page."""
+        return self.pages(
+            "/v1/metadata/labels/{label}", {"label": label}, {"limit": limit, "order": order}, key="api_key"
+        )
+
     async def get_script(self, script_hash: str) -> types.ScriptAnswer:
         """Get a script by hash."""
         answer: types.ScriptAnswer = await self.call(

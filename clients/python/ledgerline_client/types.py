@@ -327,6 +327,59 @@ class SubmittedTransaction(TypedDict):
     rolled_back_at: str | None
 
 
+class MetadataLabelPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[MetadataLabel]
+    pagination: MorePaging
+    last_updated: LastUpdated
+
+
+class MetadataLabel(TypedDict):
+    """A label, and how many transactions have metadata under it."""
+
+    label: str
+    transaction_count: int
+
+
+class MorePaging(TypedDict):
+    """The position of a page, for lists that report only whether there are more results."""
+
+    limit: int
+    offset: int
+    hasMore: bool
+
+
+class LabelledTransactionPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[LabelledTransaction]
+    pagination: Paging
+    last_updated: LastUpdated
+
+
+class LabelledTransaction(TypedDict):
+    """A transaction and its metadata under the label."""
+
+    tx_hash: str
+    block_hash: str
+    slot_no: int
+    block_no: int
+    block_time: str
+    metadata: LabelMetadata
+
+
+class Paging(TypedDict):
+    """The position of a page in its list."""
+
+    limit: int
+    offset: int
+    total: int
+    hasMore: bool
+
+
 class ScriptAnswer(TypedDict):
     """Data of a chain, with its last indexed block."""
 
@@ -434,15 +487,6 @@ class PolicyAsset(TypedDict):
     burn_count: int
 
 
-class Paging(TypedDict):
-    """The position of a page in its list."""
-
-    limit: int
-    offset: int
-    total: int
-    hasMore: bool
-
-
 class HolderPage(TypedDict):
     """A page of a list from a chain, with the last indexed block."""
 
@@ -458,14 +502,6 @@ class Holder(TypedDict):
     address: str
     stake_address: str | None
     quantity: str
-
-
-class MorePaging(TypedDict):
-    """The position of a page, for lists that report only whether there are more results."""
-
-    limit: int
-    offset: int
-    hasMore: bool
 
 
 class AssetTransactionPage(TypedDict):

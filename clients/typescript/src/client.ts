@@ -46,6 +46,26 @@ export type SubmitTransactionOptions = {
   cbor: string;
 };
 
+/** Options of `listMetadataLabels`. */
+export type ListMetadataLabelsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order, by label: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listLabelledTransactions`. */
+export type ListLabelledTransactionsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
 /** Options of `getAsset`. */
 export type GetAssetOptions = {
   /** Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any. */
@@ -623,6 +643,44 @@ export class Ledgerline extends Http {
    */
   resubmitTransaction(txHash: string, call: CallOptions = {}): Promise<types.SubmissionAnswer> {
     return this.call(operations.resubmitTransaction, { hash: txHash }, {}, call);
+  }
+
+  /** List the labels of transaction metadata. */
+  listMetadataLabels(
+    options: ListMetadataLabelsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.MetadataLabelPage> {
+    return this.call(operations.listMetadataLabels, {}, options, call);
+  }
+
+  /** Every item of `listMetadataLabels`, page by page. */
+  iterateMetadataLabels(
+    options: Omit<ListMetadataLabelsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.MetadataLabel, void, undefined> {
+    return this.pages(operations.listMetadataLabels, {}, options, call);
+  }
+
+  /**
+   * List the transactions with metadata under a label.
+   *
+   * Transactions whose scripts failed are left out. A label without transactions has an empty list.
+   */
+  listLabelledTransactions(
+    label: string,
+    options: ListLabelledTransactionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.LabelledTransactionPage> {
+    return this.call(operations.listLabelledTransactions, { label }, options, call);
+  }
+
+  /** Every item of `listLabelledTransactions`, page by page. */
+  iterateLabelledTransactions(
+    label: string,
+    options: Omit<ListLabelledTransactionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.LabelledTransaction, void, undefined> {
+    return this.pages(operations.listLabelledTransactions, { label }, options, call);
   }
 
   /** Get a script by hash. */

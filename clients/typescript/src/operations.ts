@@ -59,6 +59,19 @@ export const resubmitTransaction: Operation = {
   quantities: { data: { invalid_hereafter: true } },
 };
 
+export const listMetadataLabels: Operation = {
+  method: "GET",
+  path: "/v1/metadata/labels",
+  key: "apiKey",
+  quantities: { data: { label: true } },
+};
+
+export const listLabelledTransactions: Operation = {
+  method: "GET",
+  path: "/v1/metadata/labels/{label}",
+  key: "apiKey",
+};
+
 export const getScript: Operation = {
   method: "GET",
   path: "/v1/scripts/{scriptHash}",

@@ -293,6 +293,53 @@ export interface SubmittedTransaction {
   rolled_back_at: string | null;
 }
 
+/** A page of a list from a chain, with the last indexed block. */
+export interface MetadataLabelPage {
+  success: true;
+  data: Array<MetadataLabel>;
+  pagination: MorePaging;
+  last_updated: LastUpdated;
+}
+
+/** A label, and how many transactions have metadata under it. */
+export interface MetadataLabel {
+  label: bigint;
+  transaction_count: number;
+}
+
+/** The position of a page, for lists that report only whether there are more results. */
+export interface MorePaging {
+  limit: number;
+  offset: number;
+  hasMore: boolean;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface LabelledTransactionPage {
+  success: true;
+  data: Array<LabelledTransaction>;
+  pagination: Paging;
+  last_updated: LastUpdated;
+}
+
+/** A transaction and its metadata under the label. */
+export interface LabelledTransaction {
+  tx_hash: string;
+  block_hash: string;
+  slot_no: number;
+  block_no: number;
+  block_time: string;
+  metadata: LabelMetadata;
+}
+
+/** The position of a page in its list. */
+export interface Paging {
+  limit: number;
+  offset: number;
+  total: number;
+  hasMore: boolean;
+}
+
 /** Data of a chain, with its last indexed block. */
 export interface ScriptAnswer {
   success: true;
@@ -394,14 +441,6 @@ export interface PolicyAsset {
   burn_count: number;
 }
 
-/** The position of a page in its list. */
-export interface Paging {
-  limit: number;
-  offset: number;
-  total: number;
-  hasMore: boolean;
-}
-
 /** A page of a list from a chain, with the last indexed block. */
 export interface HolderPage {
   success: true;
@@ -415,13 +454,6 @@ export interface Holder {
   address: string;
   stake_address: string | null;
   quantity: bigint;
-}
-
-/** The position of a page, for lists that report only whether there are more results. */
-export interface MorePaging {
-  limit: number;
-  offset: number;
-  hasMore: boolean;
 }
 
 /** A page of a list from a chain, with the last indexed block. */

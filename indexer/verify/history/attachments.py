@@ -35,6 +35,7 @@ async def wrong(
                 scripts.setdefault(each.script_hash, row.tx_id)
     found = _without_output(carriers, flows)
     found += await _wrong_references(db, rows, first_tx_id, next_tx_id)
+    found += await _wrong_script_outputs(db, rows, first_tx_id, next_tx_id)
     found += await _missing(db, "datum", _missing_datums, datums, shown.datums)
     found += await _missing(db, "script", _missing_scripts, scripts, shown.scripts)
     return found
@@ -64,6 +65,22 @@ async def _wrong_references(db: Connection, rows: Sequence[Row], first_tx_id: in
     return found
 
 
+async def _wrong_script_outputs(
+    db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int
+) -> list[Difference]:
+    """The rows whose script is not that of their output. Digests compare which outputs have a row."""
+    outputs = await _script_outputs.all(db, first_tx_id, next_tx_id)
+    attached = {row.tx_id: row.attached for row in rows} if outputs else {}
+    found = list[Difference]()
+    for output in outputs:
+        carried = packed.unpack_attached(attached.get(output.tx_id)).get(output.output_index)
+        expected = None if carried is None else carried.script_hash
+        if output.script_hash != expected:
+            what = f"script_hash of script_output {output.output_index} of tx_id {output.tx_id}"
+            found.append(Difference(what, None, output.script_hash.hex(), _hex(expected)))
+    return found
+
+
 async def _missing(
     db: Connection, kind: str, query: "sql.Query[_Hash]", wanted: Mapping[bytes, int], shown: Mapping[bytes, int]
 ) -> list[Difference]:
@@ -89,11 +106,18 @@ class _ReferenceOutput(msgspec.Struct, frozen=True):
     datum_hash: bytes | None
 
 
+class _ScriptOutput(msgspec.Struct, frozen=True):
+    tx_id: int
+    output_index: int
+    script_hash: bytes
+
+
 class _Hash(msgspec.Struct, frozen=True):
     hash: bytes
 
 
 _sql = sql.beside(__file__)
 _reference_outputs = _sql.query("reference_outputs", _ReferenceOutput)
+_script_outputs = _sql.query("script_outputs", _ScriptOutput)
 _missing_datums = _sql.query("missing", _Hash, kind="datum")
 _missing_scripts = _sql.query("missing", _Hash, kind="script")

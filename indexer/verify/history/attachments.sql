@@ -4,6 +4,9 @@
 -- Those of transactions from tx_id $1 to before $2.
 SELECT tx_id, output_index, datum_hash FROM reference_output WHERE tx_id >= $1 AND tx_id < $2
 
+-- name: script_outputs
+SELECT tx_id, output_index, script_hash FROM script_output WHERE tx_id >= $1 AND tx_id < $2
+
 -- name: missing
 -- The hashes of $1 without a {kind} that was first shown by the transaction at the same place of $2 or an earlier one.
 SELECT wanted.hash

@@ -6,6 +6,7 @@ without a step in Python for each output and input (docs/decisions/0049).
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from indexer.verify.history.rows import GenesisOutput, Row
 from indexer.verify.history.spenders import Spenders
 from indexer.verify.keys import PRIME, Ints, Words, exact_sums_at, ints, key_of, places, reduced, sums_at
 from shared import packed
-from shared.ledger import AddressNo
+from shared.ledger import AddressNo, LabelNo
 
 _UNPACKED_AT_ONCE = 1_000
 """A number of transactions. The unpacked objects of more would not fit into a core's cache."""
@@ -78,6 +79,13 @@ class Withdrawal(msgspec.Struct, frozen=True):
     lovelace: int
 
 
+class Labels(NamedTuple):
+    """The labels of the metadata of a transaction."""
+
+    tx_id: int
+    label_nos: list[LabelNo]
+
+
 class Flows(msgspec.Struct, frozen=True):
     """The flows of some transactions, whole blocks.
 
@@ -85,6 +93,7 @@ class Flows(msgspec.Struct, frozen=True):
     their inputs spend. `lovelace_out`, `lovelace_left` and `assets_left` have an entry for each transaction: the
     lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over its payments and fee, in lovelace
     and in assets (the sum of their values, modulo PRIME). `certificates` are by the place of their transaction.
+    `script_outputs` are the outputs with a reference script, by tx_id and index.
 
     For inputs without a source, `unresolved` has the transaction hashes that they name, and `before` their references.
     """
@@ -95,6 +104,8 @@ class Flows(msgspec.Struct, frozen=True):
     spent: OutputColumns
     mints: list[Mint]
     withdrawals: list[Withdrawal]
+    labels: list[Labels]
+    script_outputs: list[tuple[int, int]]
     certificates: dict[int, list[packed.Certificate]]
     rewards: dict[int, list[packed.InstantaneousRewards]]
     lovelace_out: list[int]
@@ -118,6 +129,7 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
     ]
     mints, withdrawals, certificates = list[Mint](), list[Withdrawal](), dict[int, list[packed.Certificate]]()
     rewards = dict[int, list[packed.InstantaneousRewards]]()
+    labels, script_outputs = list[Labels](), list[tuple[int, int]]()
     for place, row in enumerate(rows):
         extra = packed.unpack_extra_strictly(row.extra)
         if row.mint is not None:
@@ -129,6 +141,11 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
             certificates[place] = extra.certificates
         if extra.instantaneous_rewards:
             rewards[place] = extra.instantaneous_rewards
+        if label_nos := extra.label_nos:
+            labels.append(Labels(row.tx_id, label_nos))
+        if row.attached is not None:
+            attached = packed.unpack_attached(row.attached).items()
+            script_outputs += [(row.tx_id, index) for index, each in attached if each.script_hash is not None]
     assets_left = sums_at(spent.value, spent.row, count) - sums_at(made.value, made.row, count)
     assets_left += _minted(mints, count)
     return Flows(
@@ -138,6 +155,8 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
         spent=spent,
         mints=mints,
         withdrawals=withdrawals,
+        labels=labels,
+        script_outputs=script_outputs,
         certificates=certificates,
         rewards=rewards,
         lovelace_out=lovelace_out,

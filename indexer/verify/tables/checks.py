@@ -55,6 +55,7 @@ _OUTPUT_LISTS = (outputs.BUCKETS["utxo_bucket"], outputs.BUCKETS["account_utxo_b
 
 CHECKS: tuple[Check, ...] = (
     *map(_check, ("tip", "address", "policy")),
+    _check("minted_asset"),
     _bucket_check(supplies.BUCKETS, "supply %s, name %s", "-rank, encode(name, 'hex')"),
     _check("dropped_output"),
     *(_bucket_check(buckets, "tx_id %s, output_index %s") for buckets in _OUTPUT_LISTS),

@@ -12,7 +12,7 @@ WITH last AS (
     SELECT (SELECT count(*) FROM address_tx_staged) + (SELECT count(*) FROM asset_tx_staged)
          + (SELECT count(*) FROM mint_staged) + (SELECT count(*) FROM balance_staged)
          + (SELECT count(*) FROM holder_staged) + (SELECT count(*) FROM account_withdrawal_staged)
-         + (SELECT count(*) FROM spender_staged) AS rows
+         + (SELECT count(*) FROM spender_staged) + (SELECT count(*) FROM label_tx_staged) AS rows
 )
 SELECT what, NULL::bytea AS address, indexed, recomputed
 FROM tip, staged, last, LATERAL (VALUES
@@ -60,6 +60,24 @@ LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets
     FROM asset GROUP BY policy_no) counted USING (policy_no)
 WHERE asset_count <> coalesce(counted.assets, 0)
 ORDER BY policy_no
+LIMIT $1
+
+-- name: check_minted_asset
+-- The list has exactly the minted assets, in the order of their first mints.
+SELECT 'asset_no at place ' || seq || ' of minted_asset' AS what, NULL::bytea AS address, stored.asset_nos AS indexed,
+       expected.asset_no::text AS recomputed
+FROM (
+    SELECT (chunk << 6) + place - 1 AS seq, string_agg(asset_no::text, ' and ') AS asset_nos
+    FROM minted_asset CROSS JOIN unnest(asset_nos) WITH ORDINALITY AS listed (asset_no, place)
+    GROUP BY 1
+) stored
+FULL JOIN (
+    SELECT row_number() OVER (ORDER BY first_mint_tx_id, policy_id, name) - 1 AS seq, asset_no
+    FROM asset LEFT JOIN policy USING (policy_no)
+    WHERE first_mint_tx_id IS NOT NULL
+) expected USING (seq)
+WHERE stored.asset_nos IS DISTINCT FROM expected.asset_no::text
+ORDER BY seq
 LIMIT $1
 
 -- name: check_assets

@@ -29,6 +29,7 @@ async def check(moments: Moments, network: Network, *, from_origin: bool) -> lis
         CheckResult("hash", await moments.all(_hashes, MAX_SHOWN)),
         CheckResult("genesis_output", await _wrong_genesis_outputs(moments)),
         CheckResult("reference", await moments.all(_references, MAX_SHOWN)),
+        CheckResult("script", await moments.all(_scripts, MAX_SHOWN)),
         CheckResult("stake_event", await moments.all(_stake_events, MAX_SHOWN, *epochs, from_origin)),
         CheckResult("pool_reaping", await moments.all(_reapings, MAX_SHOWN, *epochs)),
         CheckResult("pool_update", await _wrong_parameters(moments)),
@@ -94,6 +95,7 @@ _boundaries = _sql.query("check_boundaries", Difference)
 _hashes = _sql.query("check_hashes", Difference)
 _numbers = _sql.query("check_numbers", Difference)
 _equal_hashes = _sql.query("check_equal_hashes", Difference)
+_scripts = _sql.query("check_scripts", Difference)
 _references = _sql.query("check_references", Difference)
 _stake_events = _sql.query("check_stake_events", Difference)
 _reapings = _sql.query("check_reapings", Difference)

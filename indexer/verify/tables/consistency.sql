@@ -69,6 +69,8 @@ FROM (
     UNION ALL SELECT 'raw', 'stake_no ' || stake_no, raw, 29 FROM stake
     UNION ALL SELECT 'datum_hash', format('reference output %s of tx_id %s', output_index, tx_id), datum_hash, 32
     FROM reference_output WHERE datum_hash IS NOT NULL
+    UNION ALL SELECT 'script_hash', format('script output %s of tx_id %s', output_index, tx_id), script_hash, 28
+    FROM script_output
 ) hashes
 WHERE length(hash) <> expected
 UNION ALL
@@ -168,6 +170,15 @@ FROM (
     SELECT 'tx_id', 'script ' || encode(hash, 'hex'), tx_id FROM script WHERE tx_id < 0
 ) missing
 WHERE number IS NOT NULL
+LIMIT $1
+
+-- name: check_scripts
+-- Scripts are numbered 0, 1, 2 … in the order of their first transactions. hashes.py compares everything else.
+SELECT 'seq of script ' || encode(hash, 'hex') AS what, NULL::bytea AS address, seq::text AS indexed,
+       expected::text AS recomputed
+FROM (SELECT hash, seq, row_number() OVER (ORDER BY tx_id, hash) - 1 AS expected FROM script) numbered
+WHERE seq <> expected
+ORDER BY seq
 LIMIT $1
 
 -- name: check_stake_events

@@ -83,4 +83,4 @@ CHANGING = {
     "policy_account_holder": _holders("policy_account_holder", "policy_no", "account_no"),
     **{table: Stored(_sql.text(table)) for table in ("utxo", "stake", "address_count")},
 }
-GROWING = {table: Stored(_sql.text(table)) for table in ("mint", "reference_output")}
+GROWING = {table: Stored(_sql.text(table)) for table in ("mint", "reference_output", "script_output")}

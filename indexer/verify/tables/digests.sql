@@ -87,3 +87,12 @@ SELECT asset_no AS first, tx_id << 16 | output_index AS second,
            AS quantity,
        tx_id AS added_by
 FROM reference_output
+
+-- name: script_output
+-- With the transaction that spent the output plus 2, or 1 for none. attachments.py compares the hashes.
+SELECT tx_id AS first, output_index AS second,
+       pg_temp.weight_of(tx_id) * (output_index + 1::bigint) % 2860486313 AS hash,
+       CASE WHEN spent_tx_id >= $1 AND spent_tx_id < $2 THEN 1 ELSE coalesce(spent_tx_id + 2, 1) END::numeric
+           AS quantity,
+       tx_id AS added_by
+FROM script_output

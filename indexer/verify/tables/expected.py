@@ -12,11 +12,11 @@ import numpy as np
 from indexer.verify import entries
 from indexer.verify.entries import Entries
 from indexer.verify.history import flows
-from indexer.verify.history.flows import Flows, Mint, OutputColumns, Withdrawal
+from indexer.verify.history.flows import Flows, Labels, Mint, OutputColumns, Withdrawal
 from indexer.verify.history.numbers import Numbers
 from indexer.verify.history.rows import GenesisOutput
 from indexer.verify.history.spenders import Spenders, output_no
-from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, sums_at, weight_of
+from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, places_in, sums_at, weight_of
 from shared import metadata, sql
 from shared.ledger import AssetNo, StakeNo
 from shared.sql import Connection
@@ -44,11 +44,13 @@ async def derive(db: Connection, flows: Flows, numbers: Numbers) -> dict[str, En
         **of_flows(flows, numbers),
         "account_withdrawal": await _withdrawals(db, flows.withdrawals),
         "mint": _mints(flows.mints, await _named(db, flows.mints)),
+        "label_tx": _labelled(flows.labels),
+        "script_output": _scripts(flows),
     }
 
 
 def of_flows(flows: Flows, numbers: Numbers) -> dict[str, Entries]:
-    """The same without those that need names of accounts and assets: `account_withdrawal` and `mint`."""
+    """The same, as far as they follow from outputs and inputs alone."""
     made, spent, unspent = flows.made, flows.spent, flows.spent_by < 0
     row, address_no = np.concatenate((made.row, spent.row)), np.concatenate((made.address_no, spent.address_no))
     account_no = numbers.account_nos(address_no)
@@ -129,6 +131,22 @@ def _tokens(flows: Flows, numbers: Numbers) -> Entries:
     tx_id, index = flows.tx_id[made.row[output]], made.index[output]
     hashes = assets.key[tokens] * (weight_of(tx_id) * (index + 1) % PRIME) % PRIME
     return Entries(assets.asset_no[tokens], output_no(tx_id, index), hashes, flows.spent_by[output] + 2)
+
+
+def _scripts(flows: Flows) -> Entries:
+    """The outputs with a reference script, with the transaction that spent them plus 2, or 1 for none."""
+    wanted = flows.script_outputs
+    tx_id, index = ints([tx_id for tx_id, _ in wanted]), ints([index for _, index in wanted])
+    place, known = places_in(output_no(flows.tx_id[flows.made.row], flows.made.index), output_no(tx_id, index))
+    tx_id, index, spent_by = tx_id[known], index[known], flows.spent_by[place[known]]
+    return Entries(tx_id, index, weight_of(tx_id) * (index + 1) % PRIME, spent_by + 2)
+
+
+def _labelled(labels: Sequence[Labels]) -> Entries:
+    """The labels of metadata, by transaction."""
+    label_no = ints(chain.from_iterable([each.label_nos for each in labels]))
+    tx_id = ints([each.tx_id for each in labels for _ in each.label_nos])
+    return Entries(label_no, tx_id, key_of(label_no) * weight_of(tx_id) % PRIME, np.ones_like(label_no))
 
 
 async def _withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> Entries:

@@ -25,11 +25,11 @@ _ENTRIES_IN_CHUNK = 64
 
 
 class HistoryRange(msgspec.Struct, frozen=True):
-    """A range of row numbers of a history; `next_no` is not in it."""
+    """A range of row numbers of a history, `last_no` included."""
 
     history: str
     first_no: int
-    next_no: int
+    last_no: int
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def without_rows(history: str, owners: Sequence[int]) -> CheckResult:
 async def _rows(moment: Moment, part: HistoryRange) -> "AsyncIterator[Sequence[_Chunk]]":
     """The chunks of a range up to the noted block, some thousand at a time."""
     kind = _KINDS[part.history]
-    async for found in kind.chunks.parts(moment.db, part.first_no, part.next_no, rows=_ROWS_AT_ONCE):
+    async for found in kind.chunks.parts(moment.db, part.first_no, part.last_no, rows=_ROWS_AT_ONCE):
         rows = _without_new(found, kind.entry, moment)
         if rows:
             yield rows
@@ -96,11 +96,13 @@ class _Chunk(msgspec.Struct, frozen=True):
 
 
 class _End(msgspec.Struct, frozen=True):
-    """The last chunk that was read, and its last entry. The default precedes every history."""
+    """The last chunk that was read, and its last entry. The default precedes every history, even one with its number,
+    which a label may have.
+    """
 
     number: int = -1
     chunk: int = -1
-    count: int = 0
+    count: int = _ENTRIES_IN_CHUNK
     tx_id: int = -1
 
 
@@ -223,6 +225,13 @@ def _kind(
     )
 
 
+def _without_owners(history: str, owner_no: str, entries: str) -> _Kind:
+    """A history of what has no row of its own, by numbers with gaps of any size."""
+    ranges = _sql.query("sparse_ranges", HistoryRange, history=history, owner_no=owner_no)
+    chunks = _sql.query("chunks_without_owners", _Chunk, history=history, owner_no=owner_no, entries=entries)
+    return _Kind(owner_no, "", _TX, 0, ranges, chunks)
+
+
 # The entries of a chunk, as in schema.sql.
 _TX = np.dtype([("tx_id", ">i8")])
 _QUANTITY = np.dtype([("tx_id", ">i8"), ("high", ">u2"), ("low", ">u8")])
@@ -232,6 +241,7 @@ _KINDS = {
     "account_tx": _kind("account_tx", "stake_no", "stake", "tx_ids", _TX),
     "account_withdrawal": _kind("account_withdrawal", "stake_no", "stake", "entries", _QUANTITY, may_be_0=True),
     "asset_tx": _kind("asset_tx", "asset_no", "asset", "entries", _QUANTITY),
+    "label_tx": _without_owners("label_tx", "label_no", "tx_ids"),
 }
 HISTORIES = tuple(_KINDS)
 """The tables of histories."""

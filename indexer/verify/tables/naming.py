@@ -7,7 +7,7 @@ import msgspec
 
 from indexer.verify.results import MAX_SHOWN, Difference
 from shared import packed, sql
-from shared.ledger import AddressNo
+from shared.ledger import AddressNo, LabelNo, label_numbered
 from shared.sql import Connection
 
 _Pair = tuple[int, int]
@@ -43,6 +43,8 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
             return _whose(f"{table} of", "address_no", first, await _address_of.one(db, first))
         case "account_tx" | "account_withdrawal":
             return _whose(f"{table} of", "stake_no", first, await _stake_of.one(db, first))
+        case "label_tx":
+            return f"{table} of label {label_numbered(LabelNo(first))}", None
         case "asset_tx" | "mint":
             return f"{table} of asset {await _asset_of.only(db, first)}", None
         case "holder":
@@ -59,12 +61,14 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
         case "reference_output":
             where = f"output {second & 0xFFFF} of tx_id {second >> 16}"
             return f"spending of reference token number {first} in {where}", None
+        case "script_output":
+            return f"spending of the reference script in output {second} of tx_id {first}", None
     raise AssertionError(table)
 
 
 def _show(table: str, pair: _Pair, quantity: Decimal) -> str:
     match table:
-        case "address_tx" | "account_tx":
+        case "address_tx" | "account_tx" | "label_tx":
             return f"tx_id {pair[1]}" if quantity == 1 else f"tx_id {pair[1]}, {quantity} times"
         case "asset_tx":
             return f"tx_id {pair[1]} with {quantity}"
@@ -73,7 +77,7 @@ def _show(table: str, pair: _Pair, quantity: Decimal) -> str:
         case "mint":  # twice the quantity, and 1 if it is named
             named = quantity % 2
             return f"tx_id {pair[1]} with {(quantity - named) / 2}{', named' if named else ''}"
-        case "reference_output":  # the tx_id that spent it plus 2, or 1
+        case "reference_output" | "script_output":  # the tx_id that spent it plus 2, or 1
             return str(max(quantity - 2, Decimal(0)))
     return str(quantity)
 
