@@ -23,6 +23,7 @@ from api.chain import (
     labels,
     network,
     own_key,
+    pool_metadata,
     pools,
     submission,
     transactions,
@@ -173,6 +174,7 @@ ROUTES: tuple[Route, ...] = (
     _bulk("/v1/bulk/utxos", bulk.get_utxos, "accounts", errors.invalid_output_reference, _TOO_MANY_IDS),
     # Stake pools -----------------------------------------------------------------------------------------------------
     get("/v1/pools/{poolId}", pools.get_pool, "pools", _POOL),
+    get("/v1/pools/{poolId}/metadata", pool_metadata.get_pool_metadata, "pools", _POOL),
     get("/v1/pools/{poolId}/delegators/list", pools.list_pool_delegators, "pools", _POOL),
     # Blocks and epochs -----------------------------------------------------------------------------------------------
     get("/v1/blocks/{block}", blocks.get_block, "network", _BLOCK),

@@ -22,7 +22,7 @@ from dramatiq.brokers.redis import RedisBroker
 
 from api.commands.database import migrated
 from api.keys import valkey
-from api.sources import clock, held_snapshots
+from api.sources import clock, held_snapshots, pool_metadata
 from api.usage import fold
 from api.usage.queue import ACTOR, QUEUE, BreakdownSum, UsageBatch, broker_at
 from shared import database, lifecycle, schema, servers, service_manager, settings, sql, tasks
@@ -142,6 +142,12 @@ class _Aggregator(dramatiq.Middleware):
         self._open.push_async_callback(pool.close)
         self._pool = pool
         await self._open.enter_async_context(tasks.background("fold", self._fold_forever))
+        await self._open.enter_async_context(
+            tasks.background(
+                "pool metadata",
+                lambda: pool_metadata.run(url, fetches=ours.pool_metadata, delisted=ours.pool_metadata_delisted),
+            )
+        )
         async with valkey.opened(running.redis_url) as queue:
             await lifecycle.wait_for("valkey", queue.ping, self._stop, lifecycle.WAITED_FOR)
         log.info("aggregator.ready", queue=QUEUE)

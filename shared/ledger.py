@@ -40,6 +40,8 @@ ACTIVE_AFTER_EPOCHS = 2
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
 
+POOL_HRP = "pool"
+"""The human-readable part of a pool id in bech32 (CIP-5)."""
 
 ScriptLanguage = Literal["native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4"]
 SCRIPT_LANGUAGES: tuple[ScriptLanguage, ...] = ("native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4")
@@ -134,6 +136,16 @@ def fingerprints(policy_id: bytes, asset_names: Sequence[bytes]) -> list[str]:
         of_asset.update(asset_name)
         digests.append(of_asset.digest())
     return bech32_encode_all(_FINGERPRINT, digests)
+
+
+def parse_pool_id(text: str) -> bytes:
+    """A pool id of 28 bytes from bech32, `pool1…`, or hex, in upper or lower case. Raises ValueError."""
+    if re.fullmatch(f"[0-9a-fA-F]{{{2 * HASH28_BYTES}}}", text):
+        return bytes.fromhex(text)
+    hrp, pool = bech32_decode(text)
+    if hrp != POOL_HRP or len(pool) != HASH28_BYTES:
+        raise ValueError("not a pool id")
+    return pool
 
 
 def pool_id_of(verification_key: bytes) -> bytes:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
 
-from shared import hosts, libpq, redis_url
+from shared import hosts, libpq, pool_list, redis_url
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -150,6 +150,12 @@ def _folder(text: str) -> Path:
     return folder
 
 
+def _pool_list(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    pool_list.read(path)
+    return path
+
+
 def _word_of(*words: str) -> Form:
     def parse(text: str) -> str:
         if text.lower() not in words:
@@ -174,6 +180,7 @@ PORT = Form(_port, "a port from 1 to 65535")
 PROXIES = Form(_proxies, "networks like 10.0.0.0/8, several with commas")
 SECONDS = Form(_seconds, "seconds in decimal digits, more than 0 and less than 1000000000")
 DAYS = Form(_days, "a number of days from 1 to 36500")
+POOL_LIST = Form(_pool_list, "a text file with a pool id per line")
 FOLDER = Form(_folder, "a folder, existing or not")
 LOG_LEVEL = _word_of("debug", "info", "warning", "error", "critical")
 LOG_FORMAT = _word_of("console", "json")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from shared import libpq
+from shared import libpq, pool_list
 from shared import setting_forms as forms
 from shared.network import NETWORKS
 from shared.setting_forms import SECRET, Form, IPNetwork, masked
@@ -68,6 +68,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api_port: Annotated[int, Setting("API_PORT", forms.PORT)] = 8080
     token_registry_url: Annotated[
         str | None, Setting("TOKEN_REGISTRY_URL", forms.REGISTRY_URL, "(unset: no registry is queried)")
+    ] = None
+    pool_metadata: Annotated[bool, Setting("POOL_METADATA", forms.SWITCH)] = False
+    pool_metadata_delisted: Annotated[
+        Path | None, Setting("POOL_METADATA_DELISTED", forms.POOL_LIST, "(unset: no pool is delisted)")
     ] = None
     trusted_proxies: Annotated[tuple[IPNetwork, ...], Setting("TRUSTED_PROXIES", forms.PROXIES)] = ()
     usage_minutes_days: Annotated[int, Setting("USAGE_MINUTES_DAYS", forms.DAYS)] = 400
@@ -166,6 +170,8 @@ def _parsed(name: str, text: str, form: Form) -> Any:
         return form.parse(text)
     except libpq.Unsupported as cause:
         raise SettingsError(f"{name} is {form.show(text)}, expected {cause}") from None
+    except pool_list.Unusable as cause:
+        raise SettingsError(f"{name} is {form.show(text)}, expected {form.expected}: {cause}") from None
     except (ValueError, OSError) as cause:
         # NOTE: without the text of a ValueError, which may quote the value.
         why = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""

@@ -14,10 +14,12 @@ from msgspec import UNSET
 from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import refusals, transactions
-from api.blockfrost.pools import PoolMetadataReference, Relay, shown_relay
+from api.blockfrost.pools import PoolMetadataReference, Relay, described, shown_relay
 from api.blockfrost.transactions import TransactionQuestion
+from api.chain import pool_metadata
 from api.chain import transactions as chain_transactions
 from api.chain.certificates import Certificate
+from api.chain.pool_metadata import Location, Published
 from api.chain.pools import PoolIdKind, show_ratio
 from shared import address, packed, sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS, slot_of
@@ -106,7 +108,9 @@ async def pool_updates(ask: ChainAsk[TransactionQuestion]) -> list[PoolUpdate]:
     async with ask.snapshot() as db:
         tx, placed = await _certificates(db, ask, "stakePoolRegistration")
         active_from = await _active_from(db, tx, placed, ask.network)
-    return list(_pool_updates(placed, active_from))
+        locations = [_location(certificate) for _, certificate in placed]
+        published = await pool_metadata.published(db, ask.network, locations)
+    return list(_pool_updates(placed, active_from, published))
 
 
 async def pool_retirements(ask: ChainAsk[TransactionQuestion]) -> list[PoolRetirement]:
@@ -199,8 +203,18 @@ def _new_from(row: _RegisteredRow, epoch_no: int, network: Network) -> int | Non
     return epoch_no + (_CHANGED_AFTER_EPOCHS if is_registered else _NEW_AFTER_EPOCHS)
 
 
-def _pool_updates(placed: list[_Placed], active_from: list[int | None]) -> Iterator[PoolUpdate]:
-    for (at, certificate), active_epoch in zip(placed, active_from, strict=True):
+def _location(certificate: Certificate) -> Location:
+    """Where the pool that a certificate registers publishes."""
+    pool = certificate.pool
+    assert pool is not UNSET, "a registration has the pool's parameters"
+    assert certificate.pool_id is not UNSET, "and its id"
+    return Location(certificate.pool_id, pool.metadata_url, pool.metadata_hash)
+
+
+def _pool_updates(
+    placed: list[_Placed], active_from: list[int | None], published: list[Published]
+) -> Iterator[PoolUpdate]:
+    for (at, certificate), active_epoch, found in zip(placed, active_from, published, strict=True):
         if certificate.pool is UNSET or certificate.pool_id is UNSET:
             continue
         pool = certificate.pool
@@ -213,9 +227,7 @@ def _pool_updates(placed: list[_Placed], active_from: list[int | None]) -> Itera
             fixed_cost=str(pool.fixed_cost),
             reward_account=pool.reward_account,
             owners=pool.owners,
-            metadata=None
-            if pool.metadata_url is None
-            else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
+            metadata=None if pool.metadata_url is None else described(pool.metadata_url, pool.metadata_hash, found),
             relays=[shown_relay(relay) for relay in pool.relays],
             active_epoch=active_epoch,
         )

@@ -3,15 +3,16 @@
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.ask import ChainAsk, Nothing
 from api.blockfrost.paging import Page
-from api.chain import network, pools, tip
+from api.chain import network, pool_metadata, pools, tip
 from api.chain.certificates import PoolRelay
 from api.chain.owners import parse_stake
-from api.chain.pools import DelegatorsQuestion, PoolIdKind, PoolQuestion, StakePool, show_pool_id
+from api.chain.pool_metadata import Published
+from api.chain.pools import DelegatorsQuestion, PoolIdKind, PoolQuestion, show_pool_id
 from shared import packed, sql
 from shared.sql import Connection
 
@@ -28,15 +29,28 @@ class UpdatePage(Page, frozen=True, kw_only=True):
     pool: Annotated[bytes, PoolIdKind()]
 
 
-class PoolMetadataReference(msgspec.Struct, frozen=True):
-    """The location of a pool's metadata. The metadata is not fetched, so its content is null."""
+_ErrorCode = Literal[
+    "CONNECTION_ERROR", "HTTP_RESPONSE_ERROR", "SIZE_EXCEEDED", "HASH_MISMATCH", "DECODE_ERROR", "UNKNOWN_ERROR"
+]
+
+
+class PoolMetadataError(msgspec.Struct, frozen=True):
+    """Why there is no metadata. `UNKNOWN_ERROR`: the operator of this service does not show it."""
+
+    code: _ErrorCode
+    message: str
+
+
+class PoolMetadataReference(msgspec.Struct, frozen=True, kw_only=True):
+    """The location of a pool's metadata and, once it is fetched, its content. Until then that is null."""
 
     url: str | None
     hash: str | None
-    ticker: None = None
-    name: None = None
-    description: None = None
-    homepage: None = None
+    error: PoolMetadataError | UnsetType = UNSET
+    ticker: str | None = None
+    name: str | None = None
+    description: str | None = None
+    homepage: str | None = None
 
 
 class PoolMetadata(PoolMetadataReference, frozen=True, kw_only=True):
@@ -158,6 +172,7 @@ async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
         stake_pools = [
             (await pools.get_pool(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)
         ]
+        published = await pool_metadata.published(db, ask.network, list(map(pool_metadata.location, stake_pools)))
     return [
         PoolEntry(
             pool.pool_id,
@@ -169,9 +184,9 @@ async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
             pool.pledge,
             pool.margin,
             pool.fixed_cost,
-            None if pool.metadata_url is None else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
+            None if pool.metadata_url is None else described(pool.metadata_url, pool.metadata_hash, found),
         )
-        for pool in stake_pools
+        for pool, found in zip(stake_pools, published, strict=True)
     ]
 
 
@@ -221,11 +236,14 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
 
 
 async def metadata(ask: ChainAsk[PoolQuestion]) -> PoolMetadata | dict[str, None]:
-    """Get the location of a pool's metadata; an empty object if it registered none."""
-    pool: StakePool = (await pools.get_pool(ask.about(ask.question))).data
+    """Get what a pool publishes of itself; an empty object if it registered no URL."""
+    async with ask.snapshot() as db:
+        pool = (await pools.get_pool(ask.about(ask.question, db))).data
+        (found,) = await pool_metadata.published(db, ask.network, [pool_metadata.location(pool)])
     if pool.metadata_url is None:
         return {}
-    return PoolMetadata(pool.metadata_url, pool.metadata_hash, pool_id=pool.pool_id, hex=pool.pool_id_hex)
+    reference = described(pool.metadata_url, pool.metadata_hash, found)
+    return PoolMetadata(pool_id=pool.pool_id, hex=pool.pool_id_hex, **msgspec.structs.asdict(reference))
 
 
 async def relays(ask: ChainAsk[PoolQuestion]) -> list[Relay]:
@@ -293,6 +311,30 @@ def shown_relay(relay: packed.Relay | PoolRelay) -> Relay:
         dns_srv=hostname if is_srv else None,
         port=port or 0,
     )
+
+
+def described(url: str, metadata_hash: str | None, found: Published) -> PoolMetadataReference:
+    """The metadata at a URL in Blockfrost's form."""
+    failed = found.error
+    return PoolMetadataReference(
+        url=url,
+        hash=metadata_hash,
+        error=UNSET if failed is None else PoolMetadataError(_ERRORS[failed.code], failed.message),
+        ticker=found.ticker,
+        name=found.name,
+        description=found.description,
+        homepage=found.homepage,
+    )
+
+
+_ERRORS: dict[str, _ErrorCode] = {
+    "connection_error": "CONNECTION_ERROR",
+    "http_response_error": "HTTP_RESPONSE_ERROR",
+    "size_exceeded": "SIZE_EXCEEDED",
+    "hash_mismatch": "HASH_MISMATCH",
+    "decode_error": "DECODE_ERROR",
+    "delisted": "UNKNOWN_ERROR",
+}
 
 
 async def _ends(ask: ChainAsk[Page], compare: Literal[">", "<="]) -> list[PoolEnd]:

@@ -1,6 +1,5 @@
 """Stake pools: one pool, and its delegators."""
 
-import re
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -13,11 +12,10 @@ from api.ask import ChainAsk
 from api.chain import tip
 from api.parameters import JsonSchema, Kind, Limit, Offset, Question
 from shared import address, packed, sql
-from shared.encoding import bech32_decode, bech32_encode
-from shared.ledger import HASH28_BYTES, PoolNo
+from shared.encoding import bech32_encode
+from shared.ledger import HASH28_BYTES, POOL_HRP, PoolNo, parse_pool_id
 from shared.network import MAX_SUPPLY
 
-_HRP = "pool"
 _HEX_PATTERN = f"[0-9a-fA-F]{{{2 * HASH28_BYTES}}}"
 
 
@@ -32,12 +30,7 @@ class PoolIdKind(Kind[bytes]):
         super().__init__("a pool ID", schema, errors.invalid_pool_id)
 
     def of_text(self, text: str) -> bytes:
-        if re.fullmatch(_HEX_PATTERN, text):
-            return bytes.fromhex(text)
-        hrp, pool = bech32_decode(text)
-        if hrp != _HRP or len(pool) != HASH28_BYTES:
-            raise ValueError(text)
-        return pool
+        return parse_pool_id(text)
 
 
 class PoolQuestion(Question, frozen=True, kw_only=True):
@@ -191,7 +184,7 @@ async def list_pool_delegators(ask: ChainAsk[DelegatorsQuestion]) -> ObjectPage[
 
 def show_pool_id(pool: bytes) -> str:
     """A pool id of 28 bytes as bech32, `pool1…`."""
-    return bech32_encode(_HRP, pool)
+    return bech32_encode(POOL_HRP, pool)
 
 
 def show_relay(relay: packed.Relay) -> Relay | None:

@@ -31,7 +31,7 @@ from api.services import Services
 from api.sources.shared_reading import in_time
 from api.usage import backlog
 from shared import gauges, sql
-from shared.network import by_name
+from shared.network import by_id, by_name
 from shared.phase import Phase
 
 _NO_ROUTE = "none"
@@ -43,8 +43,19 @@ class _Expiring(msgspec.Struct, frozen=True):
     within_30_days: int
 
 
+class _PoolMetadata(msgspec.Struct, frozen=True):
+    network_id: int
+    fetched: int
+    failed: int
+    waiting: int
+    new_fetched: int
+    new_failed: int
+    new_waiting: int
+
+
 _sql = sql.beside(__file__)
 _expiring = _sql.query("expiring", _Expiring)
+_pool_metadata = _sql.query("pool_metadata", _PoolMetadata)
 
 requests = Counter("ledgerline_requests", "Requests answered", ["method", "route", "status"])
 latency = Histogram(
@@ -119,6 +130,7 @@ async def _measured(services: Services) -> list[Metric]:
         in_time(_usage_metrics(services), _MEASURED_WITHIN_S, "metrics.without_usage"),
         in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
         in_time(_expiring_credentials(services), _MEASURED_WITHIN_S, "metrics.without_database"),
+        in_time(_pool_metadata_states(services), _MEASURED_WITHIN_S, "metrics.without_database"),
     )
     return [metric for metrics in families if metrics is not None for metric in metrics]
 
@@ -154,6 +166,20 @@ async def _expiring_credentials(services: Services) -> list[Metric]:
     gauge.add_metric(["7"], expiring.within_7_days)
     gauge.add_metric(["30"], expiring.within_30_days)
     return [gauge]
+
+
+async def _pool_metadata_states(services: Services) -> list[Metric]:
+    async with services.key_pool.acquire() as db:
+        rows = await _pool_metadata.all(db)
+    labels = ["network", "state"]
+    every = GaugeMetricFamily("ledgerline_pool_metadata", "Registered metadata of pools, by state", labels=labels)
+    new = GaugeMetricFamily("ledgerline_pool_metadata_new", "Those first seen in the last 7 days", labels=labels)
+    for row in rows:
+        network = by_id[row.network_id].name
+        for state in ("fetched", "failed", "waiting"):
+            every.add_metric([network, state], getattr(row, state))
+            new.add_metric([network, state], getattr(row, f"new_{state}"))
+    return [every, new]
 
 
 _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (

@@ -84,7 +84,10 @@ _TAGS = {
     "utxos": ("Outputs", "A single output, spent or not."),
     "bulk": ("Several at once", "Up to 100 addresses, accounts, transactions, assets or outputs in one snapshot."),
     "exports": ("Downloads", "Whole lists as CSV, each from one snapshot."),
-    "pools": ("Stake pools", "Stake pools and their delegators."),
+    **dict.fromkeys(
+        ("pools", "pool_metadata"),
+        ("Stake pools", "Stake pools, what they publish of themselves, and their delegators."),
+    ),
     "blocks": ("Blocks", "Blocks and their transactions."),
     "epochs": ("Epochs", "Epochs: times, blocks, sums and protocol parameters."),
     "network": ("Network", "The network: tip, epoch, supply and stake, and its genesis."),

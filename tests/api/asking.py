@@ -35,7 +35,9 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.ledger.reader import GENESIS_ERAS
 from shared import address, database, schema, servers, settings
+from shared.ledger import parse_pool_id
 from shared.network import PREVIEW
+from shared.packed import unpack_pool_parameters
 from tests.api.client import Client, Reply, serving
 from tests.api.indexers import Indexer
 from tests.api.locks import until_blocked
@@ -144,6 +146,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await asking.refused("parameters_not_known", "get_epoch_parameters", parameters_path, key)
                 await asking.refused("genesis_not_known", "get_genesis", "GET /v1/genesis", key)
                 await _read_ledger(chain)
+                await _publish(chain, about.pool_id)
                 await _ask_about_chain(asking, key, about)
                 await _ask_for_bytes(asking, key, environment, about)
                 await _ask_to_submit(asking, key, node, about, db)
@@ -190,6 +193,31 @@ async def _read_ledger(chain: asyncpg.Connection) -> None:
     for era in GENESIS_ERAS:
         told = json.dumps(parameters.genesis_configuration(era, networks.PREVIEW, Genesis(), (7, 0)))
         await chain.execute("INSERT INTO genesis_configuration VALUES ($1, $2::text::json)", era, told)
+
+
+async def _publish(chain: asyncpg.Connection, pool_id: str) -> None:
+    """Store a document for the pool, as if the aggregator had fetched it."""
+    row = await chain.fetchval(
+        "SELECT parameters FROM pool_update JOIN pool USING (pool_no) WHERE pool_id = $1 ORDER BY tx_id LIMIT 1",
+        parse_pool_id(pool_id),
+    )
+    registered = unpack_pool_parameters(row)
+    assert registered.metadata_url is not None, "the pool has metadata"
+    document = {
+        "name": "Example Pool",
+        "ticker": "EXPL",
+        "description": "A pool of the examples",
+        "homepage": "https://pool.example",
+    }
+    await chain.execute(
+        "INSERT INTO partner.pool_metadata (network_id, hash, url, source, tried_at, content)"
+        " VALUES ($1, $2, $3, $4, '2026-11-01T12:00:00Z', $5)",
+        PREVIEW.network_id,
+        registered.metadata_hash,
+        registered.metadata_url.encode(),
+        registered.metadata_url,
+        msgspec.json.encode(document),
+    )
 
 
 async def _ask_about_service(asking: Recorder, url: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared import hosts, setting_forms, settings
+from shared import hosts, pool_list, setting_forms, settings
+from shared.encoding import bech32_encode
 from shared.settings import SettingsError
 
 SECONDS = "seconds in decimal digits, more than 0 and less than 1000000000"
@@ -20,6 +21,7 @@ def test_unset_variables_have_the_documented_defaults() -> None:
     assert (found.database_url, found.read_database_urls, found.redis_url) == (None, (), None)
     assert (found.ogmios_urls, found.bootstrap_admin_key, found.token_registry_url) == ({}, None, None)
     assert (found.api_host, found.api_port, found.trusted_proxies) == ("127.0.0.1", 8080, ())
+    assert (found.pool_metadata, found.pool_metadata_delisted) == (False, None)
     assert (found.data_dir, found.log_level, found.log_format) == (Path.cwd() / ".data", "info", None)
 
 
@@ -87,6 +89,25 @@ def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
         with pytest.raises(SettingsError) as refused:
             settings.read(environ)
         assert str(refused.value) == line
+
+
+def test_a_list_of_pools_is_read_at_start(tmp_path: Path) -> None:
+    path = tmp_path / "pools"
+    path.write_text(f"# the operator's list\n{'ab' * 28}  # why\n\n{bech32_encode('pool', bytes(28))}\n")
+    found = settings.read({"POOL_METADATA": "on", "POOL_METADATA_DELISTED": str(path)})
+    assert (found.pool_metadata, found.pool_metadata_delisted) == (True, path)
+    assert pool_list.read(path) == {b"\xab" * 28, bytes(28)}
+    path.write_text(f"{'ab' * 28}\npool1x\n")
+    with pytest.raises(SettingsError) as refused:
+        settings.read({"POOL_METADATA_DELISTED": str(path)})
+    assert str(refused.value) == (
+        f"POOL_METADATA_DELISTED is '{path}', expected a text file with a pool id per line: line 2 is not a pool id"
+    )
+    with pytest.raises(SettingsError, match="No such file or directory"):
+        settings.read({"POOL_METADATA_DELISTED": f"{path}.none"})
+    path.write_text("#" * (pool_list.MAX_BYTES + 1))
+    with pytest.raises(SettingsError, match="it has more than 1,048,576 bytes"):
+        settings.read({"POOL_METADATA_DELISTED": str(path)})
 
 
 def test_an_empty_variable_counts_as_unset() -> None:

@@ -401,6 +401,57 @@ ALTER TABLE partner.submitted_tx ALTER cbor SET STORAGE EXTERNAL;
 CREATE INDEX submitted_tx_account ON partner.submitted_tx (user_account_id, network_id, submitted_at);
 CREATE INDEX submitted_tx_age ON partner.submitted_tx (submitted_at);
 
+-- Metadata of pools ---------------------------------------------------------------------------------------------------
+
+CREATE TABLE partner.pool_metadata (
+    network_id   smallint    NOT NULL,
+    attempts     integer     NOT NULL DEFAULT 0,
+    found_at     timestamptz NOT NULL DEFAULT now(),
+    replaced_at  timestamptz,
+    try_at       timestamptz,
+    tried_at     timestamptz,
+    hash         bytea       NOT NULL,
+    url          bytea       NOT NULL,
+    source       text        CHECK (length(source) <= 2048),
+    failure_code text,
+    failure      text        CHECK (length(failure) <= 300),
+    content      bytea       CHECK (length(content) <= 512),
+    PRIMARY KEY (network_id, hash, url),
+    CHECK (content IS NULL OR failure_code IS NULL),
+    CHECK ((failure_code IS NULL) = (failure IS NULL)),
+    CHECK ((content IS NULL) = (source IS NULL))
+);
+COMMENT ON TABLE partner.pool_metadata IS
+    'What the URLs in registrations of pools lead to. It is not part of a chain, so that it stays when that is rolled '
+    'back or emptied. Only the usage aggregator writes it.';
+COMMENT ON COLUMN partner.pool_metadata.found_at IS 'When a registration with this hash and URL was first seen.';
+COMMENT ON COLUMN partner.pool_metadata.replaced_at IS
+    'Since when it is in no pool''s latest registration; such a row is deleted after 30 days.';
+COMMENT ON COLUMN partner.pool_metadata.try_at IS
+    'When it is fetched next; null: never, since it was fetched, or since its bytes are known to be unusable.';
+COMMENT ON COLUMN partner.pool_metadata.tried_at IS 'When it was last fetched, or tried to be.';
+COMMENT ON COLUMN partner.pool_metadata.hash IS 'As registered: Blake2b-256 of the document.';
+COMMENT ON COLUMN partner.pool_metadata.url IS 'As registered, in UTF-8: it may hold a NUL.';
+COMMENT ON COLUMN partner.pool_metadata.source IS 'The URL that gave the document, after redirects.';
+COMMENT ON COLUMN partner.pool_metadata.failure IS
+    'Why the last attempt failed. It may name private addresses: for the operator only.';
+COMMENT ON COLUMN partner.pool_metadata.content IS 'The document as received, which has the hash.';
+CREATE INDEX pool_metadata_due ON partner.pool_metadata (try_at) WHERE replaced_at IS NULL AND try_at IS NOT NULL;
+
+CREATE TABLE partner.delisted_pool (
+    delisted_at timestamptz NOT NULL DEFAULT now(),
+    pool_id     bytea       PRIMARY KEY
+);
+COMMENT ON TABLE partner.delisted_pool IS
+    'Pools whose metadata is not shown, as the file of POOL_METADATA_DELISTED says.';
+
+CREATE TABLE partner.pool_metadata_turn (
+    one      boolean     PRIMARY KEY DEFAULT true CHECK (one),
+    taken_at timestamptz NOT NULL
+);
+COMMENT ON TABLE partner.pool_metadata_turn IS
+    'At most one row: when a process of the usage aggregator last compared pool_metadata with the registrations.';
+
 -- == chain ==
 
 -- Tips ----------------------------------------------------------------------------------------------------------------
