@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from api.chain.pools import show_pool_id
-from api.sources import egress, pool_document, pool_metadata
+from api.sources import egress, pool_metadata
 from shared import database, pool_list
 from shared.network import PREVIEW
 from tests import blockfrost_schemas
@@ -363,7 +363,7 @@ async def test_a_redirect_is_followed_to_public_addresses_only(
     api: Client, key: str, written: Written, site: Site, aggregator: Aggregator, db: asyncpg.Connection
 ) -> None:
     site.redirects = {"/short": site.url("/long/path", document()), "/in": f"http://inside.example:{site.port}/"}
-    certificates = [registers(POOL, site.url("/short"), document()), registers(OTHER, site.url("/in"), document())]
+    certificates = [registers(POOL, site.url("/short"), document()), registers(OTHER, site.url("/in"), b"other")]
     await written.append(10, tx("a", certificates=certificates))
     await aggregator.passes()
     assert (await shown(api, key))["name"] == "Pool"
@@ -521,8 +521,3 @@ async def test_the_task_as_the_aggregator_runs_it_reaches_no_server_of_ours(
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert not site.asked
-
-
-def test_the_limits_are_those_of_cardano_db_sync() -> None:
-    assert pool_document.MOST_BYTES == 512
-    assert pool_metadata.MAX_PAUSE_S == 24 * 60 * 60

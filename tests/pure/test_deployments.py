@@ -58,7 +58,9 @@ def test_compose_passes_every_setting_of_the_api_on() -> None:
     of_the_image = {"DATA_DIR", "LOG_FORMAT", "API_HOST", "API_PORT"}  # or in the command
     of_replicas = {"READ_DATABASE_URL", "REPLICA_LAG_S"}  # which this file does not have
     named = {name.removesuffix("_FILE") for name in COMPOSE["services"]["api"]["environment"]}
-    assert named == set(settings.effective(settings.read({}))) - of_the_image - of_replicas
+    of_the_worker = {"POOL_METADATA", "POOL_METADATA_DELISTED"}
+    assert named == set(settings.effective(settings.read({}))) - of_the_image - of_replicas - of_the_worker
+    assert of_the_worker <= COMPOSE["services"]["worker"]["environment"].keys()
 
 
 @programs.needs("systemd-analyze")

@@ -1014,6 +1014,13 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
+    async def get_pool_metadata(self, pool_id: str) -> types.PoolMetadataAnswer:
+        """Get what a stake pool publishes of itself."""
+        answer: types.PoolMetadataAnswer = await self.call(
+            "GET", "/v1/pools/{poolId}/metadata", {"poolId": pool_id}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     async def list_pool_delegators(
         self, pool_id: str, *, limit: int | None = None, offset: int | None = None
     ) -> types.DelegatorsPage:

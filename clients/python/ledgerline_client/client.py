@@ -1010,6 +1010,13 @@ class Ledgerline(Http):
         )
         return answer
 
+    def get_pool_metadata(self, pool_id: str) -> types.PoolMetadataAnswer:
+        """Get what a stake pool publishes of itself."""
+        answer: types.PoolMetadataAnswer = self.call(
+            "GET", "/v1/pools/{poolId}/metadata", {"poolId": pool_id}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     def list_pool_delegators(
         self, pool_id: str, *, limit: int | None = None, offset: int | None = None
     ) -> types.DelegatorsPage:

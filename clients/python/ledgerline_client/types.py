@@ -864,6 +864,45 @@ class Relay(TypedDict):
     dns: NotRequired[str]
 
 
+class PoolMetadataAnswer(TypedDict):
+    """A successful answer."""
+
+    success: Literal[True]
+    data: PoolMetadata
+
+
+class PoolMetadata(TypedDict):
+    """What a pool publishes at the URL of its latest registration, once fetched and found to have the registered
+    hash.
+
+    Names and texts are the pool's own and are not verified. Control characters are removed from them.
+    """
+
+    name: str | None
+    ticker: str | None
+    description: str | None
+    homepage: str | None
+    fetched_at: str | None
+    error: MetadataFailure | None
+    pool_id: str
+    pool_id_hex: str
+    metadata_url: str | None
+    metadata_hash: str | None
+
+
+class MetadataFailure(TypedDict):
+    """Why there is no metadata: a code, and a sentence.
+
+    The last attempt to fetch it failed, or the operator of this service has delisted the pool.
+    """
+
+    code: (
+        Literal["connection_error", "decode_error", "hash_mismatch", "http_response_error", "size_exceeded"]
+        | Literal["delisted"]
+    )
+    message: str
+
+
 class DelegatorsPage(TypedDict):
     """A page of a list inside an object."""
 

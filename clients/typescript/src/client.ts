@@ -1145,6 +1145,11 @@ export class Ledgerline extends Http {
     return this.call(operations.getPool, { poolId }, {}, call);
   }
 
+  /** Get what a stake pool publishes of itself. */
+  getPoolMetadata(poolId: string, call: CallOptions = {}): Promise<types.PoolMetadataAnswer> {
+    return this.call(operations.getPoolMetadata, { poolId }, {}, call);
+  }
+
   /** List the delegators of a stake pool by stake, largest first. */
   listPoolDelegators(
     poolId: string,

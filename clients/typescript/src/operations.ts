@@ -296,6 +296,12 @@ export const getPool: Operation = {
   quantities: { data: { pledge: true, fixed_cost: true, active_stake: true, live_stake: true } },
 };
 
+export const getPoolMetadata: Operation = {
+  method: "GET",
+  path: "/v1/pools/{poolId}/metadata",
+  key: "apiKey",
+};
+
 export const listPoolDelegators: Operation = {
   method: "GET",
   path: "/v1/pools/{poolId}/delegators/list",

@@ -792,6 +792,41 @@ export interface Relay {
   dns?: string;
 }
 
+/** A successful answer. */
+export interface PoolMetadataAnswer {
+  success: true;
+  data: PoolMetadata;
+}
+
+/**
+ * What a pool publishes at the URL of its latest registration, once fetched and found to have the registered
+ * hash.
+ *
+ * Names and texts are the pool's own and are not verified. Control characters are removed from them.
+ */
+export interface PoolMetadata {
+  name: string | null;
+  ticker: string | null;
+  description: string | null;
+  homepage: string | null;
+  fetched_at: string | null;
+  error: MetadataFailure | null;
+  pool_id: string;
+  pool_id_hex: string;
+  metadata_url: string | null;
+  metadata_hash: string | null;
+}
+
+/**
+ * Why there is no metadata: a code, and a sentence.
+ *
+ * The last attempt to fetch it failed, or the operator of this service has delisted the pool.
+ */
+export interface MetadataFailure {
+  code: "connection_error" | "decode_error" | "hash_mismatch" | "http_response_error" | "size_exceeded" | "delisted";
+  message: string;
+}
+
 /** A page of a list inside an object. */
 export interface DelegatorsPage {
   success: true;
