@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from api.answers import Answer
+from api.answers import Answer, Instant
 from api.ask import ChainAsk
 from api.chain import pools
 from api.chain.pools import PoolQuestion, StakePool
@@ -34,7 +34,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     ticker: str | None = None
     description: str | None = None
     homepage: str | None = None
-    fetched_at: datetime | None = None
+    fetched_at: Instant | None = None
     error: MetadataFailure | None = None
 
 
