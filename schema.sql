@@ -170,7 +170,8 @@ CREATE TABLE partner.usage (
     PRIMARY KEY (credential_id, minute, part)
 );
 COMMENT ON TABLE partner.usage IS
-    'Requests answered per credential and minute (UTC): the sum of the parts. Only the usage aggregator writes it.';
+    'Requests answered per credential and minute (UTC): the sum of the parts. The usage aggregator writes it, and '
+    'retention deletes old minutes.';
 COMMENT ON COLUMN partner.usage.part IS
     '0, or a further part that was begun while a session held an old snapshot; it is folded into 0 later. So in the '
     'other tables of usage.';
@@ -263,11 +264,12 @@ COMMENT ON COLUMN partner.usage_kept.hours_since IS 'Hours of usage that began e
 CREATE FUNCTION partner.usage_of(of_credential uuid, since timestamptz, until timestamptz)
 RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGUAGE sql STABLE AS $$
     -- The days from head_end to tail_start are whole; minutes before and after them are read one by one.
-    -- Where minutes are no longer kept, a period begins and ends with its days.
+    -- Where minutes are no longer kept, the first and the last day of a period count in full.
     WITH kept AS (
         SELECT coalesce((SELECT usage_kept.since FROM partner.usage_kept), '-infinity') AS minutes_since
     ), asked AS (
-        SELECT CASE WHEN since < minutes_since THEN date_trunc('day', since, 'UTC') ELSE date_trunc('minute', since) END AS since,
+        SELECT CASE WHEN since < minutes_since THEN date_trunc('day', since, 'UTC')
+                    ELSE date_trunc('minute', since) END AS since,
                CASE WHEN until < minutes_since AND until > date_trunc('day', until, 'UTC')
                     THEN date_trunc('day', until, 'UTC') + interval '1 day' ELSE until END AS until
         FROM kept
@@ -284,7 +286,8 @@ RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGU
     SELECT usage_day.day, usage_day.successful, usage_day.failed, usage_day.took_us
     FROM whole
     JOIN partner.usage_day ON usage_day.credential_id = of_credential
-         AND usage_day.day >= (head_end AT TIME ZONE 'UTC')::date AND usage_day.day < (tail_start AT TIME ZONE 'UTC')::date
+         AND usage_day.day >= (head_end AT TIME ZONE 'UTC')::date
+         AND usage_day.day < (tail_start AT TIME ZONE 'UTC')::date
     UNION ALL
     SELECT (usage.minute AT TIME ZONE 'UTC')::date, usage.successful, usage.failed, usage.took_us
     FROM whole

@@ -54,6 +54,49 @@ CREATE TABLE partner.pool_metadata_turn (
 COMMENT ON TABLE partner.pool_metadata_turn IS
     'At most one row: when a process of the usage aggregator last compared pool_metadata with the registrations.';
 
+COMMENT ON TABLE partner.usage IS
+    'Requests answered per credential and minute (UTC): the sum of the parts. The usage aggregator writes it, and '
+    'retention deletes old minutes.';
+
+CREATE OR REPLACE FUNCTION partner.usage_of(of_credential uuid, since timestamptz, until timestamptz)
+RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGUAGE sql STABLE AS $$
+    -- The days from head_end to tail_start are whole; minutes before and after them are read one by one.
+    -- Where minutes are no longer kept, the first and the last day of a period count in full.
+    WITH kept AS (
+        SELECT coalesce((SELECT usage_kept.since FROM partner.usage_kept), '-infinity') AS minutes_since
+    ), asked AS (
+        SELECT CASE WHEN since < minutes_since THEN date_trunc('day', since, 'UTC')
+                    ELSE date_trunc('minute', since) END AS since,
+               CASE WHEN until < minutes_since AND until > date_trunc('day', until, 'UTC')
+                    THEN date_trunc('day', until, 'UTC') + interval '1 day' ELSE until END AS until
+        FROM kept
+    ), period AS (
+        SELECT asked.since, asked.until,
+               CASE WHEN date_trunc('day', asked.since, 'UTC') = asked.since THEN asked.since
+                    ELSE date_trunc('day', asked.since, 'UTC') + interval '1 day' END AS head_end
+        FROM asked
+    ), whole AS (
+        SELECT period.since, period.until, head_end,
+               greatest(head_end, date_trunc('day', period.until, 'UTC')) AS tail_start
+        FROM period
+    )
+    SELECT usage_day.day, usage_day.successful, usage_day.failed, usage_day.took_us
+    FROM whole
+    JOIN partner.usage_day ON usage_day.credential_id = of_credential
+         AND usage_day.day >= (head_end AT TIME ZONE 'UTC')::date
+         AND usage_day.day < (tail_start AT TIME ZONE 'UTC')::date
+    UNION ALL
+    SELECT (usage.minute AT TIME ZONE 'UTC')::date, usage.successful, usage.failed, usage.took_us
+    FROM whole
+    JOIN partner.usage ON usage.credential_id = of_credential
+         AND usage.minute >= whole.since AND usage.minute < least(whole.until, head_end)
+    UNION ALL
+    SELECT (usage.minute AT TIME ZONE 'UTC')::date, usage.successful, usage.failed, usage.took_us
+    FROM whole
+    JOIN partner.usage ON usage.credential_id = of_credential
+         AND usage.minute >= tail_start AND usage.minute < whole.until
+$$;
+
 -- == chain ==
 
 DO $$
