@@ -204,6 +204,6 @@ def check_extended(facade: Facade, address: str) -> None:
     for each in others:
         asset = each["unit"][:56], each["unit"][56:]
         by_datum: Any = cip68_of(assets.reference_datum(asset), asset[1][:8])
-        by_label = cip25_of(asset, assets.minted.get(asset, []))
+        by_label, _ = cip25_of(asset, assets.minted.get(asset, []))
         same(address, each["has_nft_onchain_metadata"], bool(by_datum) or by_label is not None)
         same(address, each["decimals"], by_datum[0].get("decimals") if by_datum else None)
