@@ -1252,8 +1252,16 @@ def cip68_of(datum: str | None, label: str) -> tuple[Json, str, Any] | None:
     entries = {text_or_hex(key): value for key, value in fields[0].items()}
     for name in TEXTS[label]:
         if isinstance(entries.get(name), bytes | list):
-            pieces = entries[name] if isinstance(entries[name], list) else [entries[name]]
-            entries[name] = text_or_hex(b"".join(pieces))
+            entries[name] = text_of_pieces(entries[name])
+    if label != "0014df10" and "files" in entries:
+        files = [
+            {text_or_hex(key): text_of_pieces(value) for key, value in file.items()} if isinstance(file, dict) else {}
+            for file in (entries["files"] if isinstance(entries["files"], list) else [{}])
+        ]
+        known, needed = {"name", "mediaType", "src"}, {"mediaType", "src"}
+        if not all(needed <= file.keys() <= known and None not in file.values() for file in files):
+            return None
+        entries["files"] = files
     needed = {"name", "description" if label == "0014df10" else "image"}
     return (entries, f"CIP68v{fields[1]}", (*fields, None)[2]) if needed <= entries.keys() else None
 
@@ -1262,6 +1270,12 @@ def decoded(shown: Json, label: str) -> Json:
     """Metadata with fields that are shown as CBOR decoded."""
     as_it_is = (*TEXTS[label], "files", *(() if label == "000de140" else ("decimals",)))
     return {name: part if name in as_it_is else cbor2.loads(bytes.fromhex(part)) for name, part in shown.items()}
+
+
+def text_of_pieces(value: Any) -> str | None:
+    """The text of bytes, whole or in pieces; None of anything else."""
+    pieces = value if isinstance(value, list) else [value]
+    return text_or_hex(b"".join(pieces)) if all(isinstance(piece, bytes) for piece in pieces) else None
 
 
 def text_or_hex(value: bytes) -> str:

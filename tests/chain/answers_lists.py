@@ -1,6 +1,8 @@
 """The lists of all labels, assets and scripts, and of the metadata under a label, compared with the model."""
 
+import json
 from collections import defaultdict
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,11 +20,7 @@ from tests.chain.model_owners import script_hash
 
 LABELS = "/metadata/txs/labels"
 LABEL, LABEL_CBOR = f"{LABELS}/{{label}}", f"{LABELS}/{{label}}/cbor"
-NAMED = {
-    "674": "CIP-0020 - Transaction message/comment metadata",
-    "721": "CIP-0025 - NFT Metadata Standard",
-    **dict.fromkeys(("61284", "61285"), "CIP-0015 - Catalyst registration"),
-}
+NAMED: dict[str, str] = json.loads((Path(__file__).parents[1] / "vectors" / "blockfrost-cip10.json").read_text())
 MAX_ASSETS, MAX_HOLDERS = 1_000, 100
 
 
