@@ -181,6 +181,14 @@ def foreign_address() -> Refusal:
     return Refusal(400, "foreign_address", "Address does not belong to this network")
 
 
+def invalid_payment_credential() -> Refusal:
+    """A value that is not a payment credential.
+
+    Send the hash of a key or of a script in bech32, `addr_vkh1…` or `script1…`, or a key, `addr_vk1…` (CIP-5).
+    """
+    return Refusal(400, "invalid_payment_credential", "Invalid payment credential format")
+
+
 def invalid_stake_address() -> Refusal:
     """A value that is not a stake address.
 

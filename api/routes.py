@@ -23,6 +23,7 @@ from api.chain import (
     labels,
     network,
     own_key,
+    payment_credentials,
     pool_metadata,
     pools,
     submission,
@@ -48,6 +49,7 @@ _OF_A_CREDENTIAL = {
 # The refusals of a request about an address, an asset and so on.
 _ADDRESS = (errors.invalid_address, errors.foreign_address)
 _ACCOUNT = (errors.invalid_stake_address, errors.foreign_stake_address)
+_PAYMENT = errors.invalid_payment_credential
 _FINGERPRINT = partial(errors.invalid_fingerprint, "its checksum is wrong, so at least one character is")
 _ASSET = (errors.asset_without_dot, _FINGERPRINT, errors.asset_not_found)
 _POLICY, _SUBMITTED = errors.fingerprint_instead_of_policy_id, errors.transaction_not_submitted
@@ -163,6 +165,38 @@ ROUTES: tuple[Route, ...] = (
     ),
     ordered("/v1/accounts/{stake_address}/delegations", accounts.list_account_delegations, "accounts", *_ACCOUNT),
     ordered("/v1/accounts/{stake_address}/withdrawals", accounts.list_account_withdrawals, "accounts", *_ACCOUNT),
+    get(
+        "/v1/payment-credentials/{payment_credential}", payment_credentials.get_payment_credential, "accounts", _PAYMENT
+    ),
+    ordered(
+        "/v1/payment-credentials/{payment_credential}/utxos",
+        payment_credentials.list_payment_credential_utxos,
+        "accounts",
+        _PAYMENT,
+        *_ASSET,
+        _TOO_LONG,
+        by=_OUTPUT,
+    ),
+    ordered(
+        "/v1/payment-credentials/{payment_credential}/assets",
+        payment_credentials.list_payment_credential_assets,
+        "accounts",
+        _PAYMENT,
+        by=_NUMBER,
+    ),
+    ordered(
+        "/v1/payment-credentials/{payment_credential}/transactions",
+        payment_credentials.list_payment_credential_transaction_history,
+        "accounts",
+        _PAYMENT,
+    ),
+    ordered(
+        "/v1/payment-credentials/{payment_credential}/transactions/detailed",
+        payment_credentials.list_payment_credential_transactions,
+        "accounts",
+        _PAYMENT,
+        _TOO_LONG,
+    ),
     get("/v1/utxos/{tx_hash}/{index}", utxos.get_utxo, "accounts", errors.output_not_found),
     # Several at once -------------------------------------------------------------------------------------------------
     _bulk("/v1/bulk/addresses", bulk.get_addresses, "accounts", *_ADDRESS, _TOO_MANY_IDS),

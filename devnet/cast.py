@@ -134,9 +134,14 @@ class Cast:
         return hashlib.blake2b(name, digest_size=size).digest()
 
     def _address(self, number: int) -> str:
-        """Six in ten people have a base address with keys, the rest a rarer kind. Two people share each stake key."""
+        """Six in ten people have a base address with keys, the rest a rarer kind. Two people share each stake key.
+
+        Some use the payment key of a base address at another kind of address, too. All with a script in their payment
+        part share the same script, as with an exchange whose orders stay delegated.
+        """
         address_tag = self.network.address_tag
-        payment = LedgerCredential("verificationKey", self.hash_of("payment", number))
+        holder = {6: number - 1, 7: 7, 9: number - 6}.get(number % 10, number)
+        payment = LedgerCredential("verificationKey", self.hash_of("payment", holder))
         stake = self.stakers[number // 2]
         match number % 10:
             case 6:

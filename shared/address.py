@@ -1,5 +1,6 @@
 """Cardano addresses (CIP-19; Byron: CDDL `byron_address`): raw bytes <-> text."""
 
+import hashlib
 import zlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -25,6 +26,11 @@ MAX_TEXT_LENGTH = 16_000
 MAX_STAKE_TEXT_LENGTH = 64
 """Maximum characters of a stake address."""
 
+MAX_CREDENTIAL_TEXT_LENGTH = 67
+"""Maximum characters of a payment credential: `addr_vk1…` has 66."""
+
+_PAYMENT_KEY_HASH, _PAYMENT_KEY, _SCRIPT = "addr_vkh", "addr_vk", "script"  # CIP-5
+_KEY_BYTES = 32
 _BYRON = 0b1000
 _MAGIC = 2  # the attribute of a Byron address that names the magic of a test network
 _SCRIPT_STAKE = (0b0010, 0b0011)
@@ -123,6 +129,41 @@ def parts_of(raw: bytes) -> Parts:
     if account is None:
         return Parts("pointer" if number < 0b0110 else "enterprise", payment, None)
     return Parts("base", payment, credential_of(account))
+
+
+def parse_payment_credential(text: str) -> bytes:
+    """The hash (28 bytes) in a payment credential (CIP-5): `addr_vkh1…`, `script1…`, or the key `addr_vk1…`.
+
+    It belongs to no network. Raises InvalidAddress for anything else.
+    """
+    if len(text) > MAX_CREDENTIAL_TEXT_LENGTH or not text.isascii():
+        raise InvalidAddress(text)
+    try:
+        hrp, raw = bech32_decode(text)
+    except ValueError as error:
+        raise InvalidAddress(text) from error
+    if hrp == _PAYMENT_KEY and len(raw) == _KEY_BYTES:
+        return hashlib.blake2b(raw, digest_size=HASH28_BYTES).digest()
+    if hrp not in (_PAYMENT_KEY_HASH, _SCRIPT) or len(raw) != HASH28_BYTES:
+        raise InvalidAddress(text)
+    return raw
+
+
+def names_payment_credential(text: str) -> bool:
+    """Whether text begins like a payment credential, not like an address."""
+    return text.lower().startswith((f"{_PAYMENT_KEY_HASH}1", f"{_PAYMENT_KEY}1", f"{_SCRIPT}1"))
+
+
+def show_payment_credential(digest: bytes, text: str) -> str:
+    """The hash in a payment credential in the form of this text; a key as its hash."""
+    return bech32_encode(_SCRIPT if text.lower().startswith(f"{_SCRIPT}1") else _PAYMENT_KEY_HASH, digest)
+
+
+def payment_hash_of(raw: bytes) -> bytes | None:
+    """The hash in the payment credential of an address, of a key or of a script: the function payment_hash of the
+    schema. None for an address of Byron.
+    """
+    return None if raw[0] >> 4 == _BYRON else raw[1:_ENTERPRISE_BYTES]
 
 
 def credential_of(reward_account: bytes) -> LedgerCredential:

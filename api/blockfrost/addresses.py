@@ -1,9 +1,10 @@
-"""`/addresses`: what an address holds, its unspent outputs, and its transactions."""
+"""`/addresses`: what an address holds, its unspent outputs, and its transactions; or those of a payment credential."""
 
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, assets, refusals
 from api.blockfrost import owners as shown
@@ -13,10 +14,14 @@ from api.blockfrost.owners import TransactionPlace
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
 from api.blockfrost.units import UnitKind
-from api.chain import addresses, owners
+from api.chain import addresses, owners, payment_credentials
 from api.chain.addresses import AddressQuestion
 from api.chain.assets import REGISTRY_FAILED, AssetId
+from api.chain.owners import OwnerKind, OwnerSummary
 from api.chain.transactions import Address
+from shared import address
+from shared.network import Network
+from shared.sql import Connection
 
 MAX_ASSETS = 1_000
 _ADA_DECIMALS = 6
@@ -41,7 +46,11 @@ class AddressRange(RangePage, frozen=True, kw_only=True):
 
 
 class AddressHoldings(msgspec.Struct, frozen=True):
-    """An address and what it holds. `script` is true if a script controls its outputs."""
+    """An address, or a payment credential, and what it holds. `script` is true if a script controls its outputs.
+
+    A payment credential is the hash of a key or of a script, `addr_vkh1…` or `script1…`, or a key, `addr_vk1…`, which
+    is shown as its hash. It stands for all addresses with this hash in their payment part.
+    """
 
     address: str
     amount: list[Amount]
@@ -69,21 +78,20 @@ class ExtendedHoldings(msgspec.Struct, frozen=True):
 
 async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
     """Get an address and what it holds."""
-    raw = owners.parse_address(ask.question.address, ask.network)
+    owner, raw = _owner(ask.question.address, ask.network)
     async with ask.snapshot() as db:
-        summary, _ = await addresses.read_with_tip(db, raw, ask.network)
+        summary, facts = await _read(db, owner, raw, ask.question.address, ask.network)
         if not (summary.transaction_count or summary.utxo_count):
             raise refusals.never_used()
-        assets, more = await shown.holdings(ask, "address", raw, db, limit=MAX_ASSETS)
+        assets, more = await shown.holdings(ask, owner, raw, db, limit=MAX_ASSETS)
     if more:
         raise refusals.too_many_assets(MAX_ASSETS)
-    payment = summary.payment_credential
     return AddressHoldings(
-        summary.address,
+        facts.shown,
         [Amount(amounts.LOVELACE, str(summary.lovelace)), *sorted(assets, key=lambda held: held.unit)],
-        summary.stake_address,
-        "byron" if summary.kind == "byron" else "shelley",
-        payment is not None and payment.origin == "script",
+        facts.stake_address,
+        "byron" if facts.is_byron else "shelley",
+        facts.of_script,
     )
 
 
@@ -133,8 +141,7 @@ async def unspent_of_asset(ask: ChainAsk[AddressAssetPage]) -> list[Unspent]:
 
 async def transactions(ask: ChainAsk[AddressRange]) -> list[TransactionPlace]:
     """List the transactions of an address."""
-    raw = owners.parse_address(ask.question.address, ask.network)
-    return await shown.history(ask, "address", raw, ask.question)
+    return await shown.history(ask, *_owner(ask.question.address, ask.network), ask.question)
 
 
 async def transaction_hashes(ask: ChainAsk[AddressRange]) -> list[str]:
@@ -146,9 +153,42 @@ AddressT = TypeVar("AddressT", bound=AddressPage)
 
 
 async def _unspent(ask: ChainAsk[AddressT], asset: AssetId | None) -> list[Unspent]:
-    raw = owners.parse_address(ask.question.address, ask.network)
+    owner, raw = _owner(ask.question.address, ask.network)
     async with ask.snapshot() as db:
-        outputs = await shown.unspent(ask, "address", raw, db, ask.question, asset)
+        outputs = await shown.unspent(ask, owner, raw, db, ask.question, asset)
         if not outputs:
-            await shown.refuse_unused(db, "address", raw, ask.network)
+            await shown.refuse_unused(db, owner, raw, ask.network)
         return outputs
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What the text of an address or of a payment credential says, besides what it holds."""
+
+    shown: str
+    stake_address: str | None
+    is_byron: bool
+    of_script: bool
+
+
+def _owner(text: str, network: Network) -> tuple[OwnerKind, bytes]:
+    """The address, or the hash in a payment credential, that a caller has sent. Raises Refusal."""
+    if not address.names_payment_credential(text):
+        return "address", owners.parse_address(text, network)
+    try:
+        return "credential", address.parse_payment_credential(text)
+    except address.InvalidAddress as cause:
+        raise errors.invalid_address() from cause
+
+
+async def _read(
+    db: Connection, owner: OwnerKind, raw: bytes, text: str, network: Network
+) -> tuple[OwnerSummary, _Facts]:
+    """The summary and the facts of an owner, in a snapshot."""
+    if owner == "credential":
+        credential, _ = await payment_credentials.read_with_tip(db, raw, network)
+        shown_text = address.show_payment_credential(raw, text)
+        return credential, _Facts(shown_text, None, is_byron=False, of_script=credential.origin == "script")
+    info, _ = await addresses.read_with_tip(db, raw, network)
+    payment = info.payment_credential
+    of_script = payment is not None and payment.origin == "script"
+    return info, _Facts(info.address, info.stake_address, info.kind == "byron", of_script)

@@ -1,4 +1,4 @@
-"""The parts that addresses and accounts have in common: both own outputs and have a history.
+"""The parts that addresses, accounts and payment credentials have in common: they own outputs and have a history.
 
 Their lists continue at a cursor, at the same cost for any depth: docs/decisions/0046-cursors.md.
 """
@@ -23,7 +23,10 @@ from shared.ledger import AssetNo, fingerprint, slot_of
 from shared.network import Network
 from shared.sql import Connection
 
-OwnerKind = Literal["address", "account"]
+OwnerKind = Literal["address", "account", "credential"]
+"""A `credential` is a payment credential, by its hash. Its lists have two parts: those of the first address with it,
+and those of all others, which most have not.
+"""
 
 # Names of tables and columns in the statements about each kind of owner.
 _KEYS: dict[OwnerKind, dict[str, str]] = {
@@ -31,8 +34,13 @@ _KEYS: dict[OwnerKind, dict[str, str]] = {
     "account": {"owner": "stake", "owner_no": "stake_no"},
 }
 HISTORIES: dict[OwnerKind, dict[str, str]] = {
-    "address": {**_KEYS["address"], "history": "address_tx"},
-    "account": {**_KEYS["account"], "history": "account_tx"},
+    "address": {**_KEYS["address"], "history": "address_tx", "named": "raw = $1"},
+    "account": {**_KEYS["account"], "history": "account_tx", "named": "raw = $1"},
+    "credential": {
+        **_KEYS["address"],
+        "history": "credential_tx",
+        "named": "payment_hash(raw) = $1 AND credential_no IS NULL",
+    },
 }
 OUTPUTS: dict[OwnerKind, dict[str, str]] = {
     "address": {**_KEYS["address"], "utxo_bucket": "utxo_bucket"},
@@ -156,16 +164,20 @@ class _HoldingRow(ListRow, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_summaries = {
+_summaries: dict[OwnerKind, sql.Query[_SummaryRow]] = {
     owner: _sql.query(
         "summary", _SummaryRow, **HISTORIES[owner], **_HOLDINGS[owner], utxo_bucket=OUTPUTS[owner]["utxo_bucket"]
     )
     for owner in _KEYS
 }
-holdings_pages = {
+_summaries["credential"] = _sql.query("summary_of_credential", _SummaryRow)
+holdings_pages: dict[tuple[OwnerKind, str], sql.Query[_HoldingRow]] = {
     (owner, order): _sql.query("holdings", _HoldingRow, **_KEYS[owner], **_HOLDINGS[owner], **AFTER[order])
     for owner in _KEYS
     for order in AFTER
+}
+holdings_pages |= {
+    ("credential", order): _sql.query("holdings_of_credential", _HoldingRow, **AFTER[order]) for order in AFTER
 }
 
 ListT = TypeVar("ListT", bound=HoldingList)

@@ -1,4 +1,4 @@
-"""Transactions: those of an address or an account, as a short or a detailed list, and a single one by its hash."""
+"""Transactions: those of an address, an account or a payment credential, as a list, and a single one by its hash."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -215,12 +215,25 @@ _ROWS_AT_ONCE, _ASSETS_AT_ONCE = 20, 4_000
 INPUTS_AT_ONCE = 50
 """Each may have a long datum, which some answers show."""
 
-# Pages by owner: the transactions of an address or of an account.
+
+def _entries(owner: owners.OwnerKind) -> str:
+    """The number of transactions of an owner, as SQL."""
+    parts = owners.HISTORIES[owner]
+    of_owner = {"owner": parts["owner"], "owner_no": parts["owner_no"]}
+    if owner != "credential":
+        return _sql.text("entries", **of_owner, history=parts["history"], number=parts["owner_no"])
+    histories = (("address_tx", "address_no"), ("credential_tx", "credential_no"))
+    return " + ".join(_sql.text("entries", **of_owner, history=history, number=number) for history, number in histories)
+
+
+# Pages by owner: the transactions of an address, an account or a payment credential.
 history_pages = {
-    owner: _sql.query("page", _HistoryRow, effects="", **parts) for owner, parts in owners.HISTORIES.items()
+    owner: _sql.query("page", _HistoryRow, effects="", entries=_entries(owner), **parts)
+    for owner, parts in owners.HISTORIES.items()
 }
 detailed_pages = {
-    owner: _sql.query("page", _DetailedRow, effects=_EFFECTS, **parts) for owner, parts in owners.HISTORIES.items()
+    owner: _sql.query("page", _DetailedRow, effects=_EFFECTS, entries=_entries(owner), **parts)
+    for owner, parts in owners.HISTORIES.items()
 }
 _by_hash = _sql.query("by_hash", FoundTransaction)
 _inputs = _sql.values("inputs", bytes)

@@ -1,5 +1,6 @@
 -- Transactions. {effects} are the columns of inputs and outputs, for lists that show them. {owner}, {owner_no} and
--- {history} are tables and columns of an address or an account (owners.py).
+-- {history} are tables and columns of an address or an account (owners.py), {named} finds its row. The history of a
+-- payment credential is read through functions alone.
 
 -- name: page
 -- A page of an owner's transactions, oldest first, and one row beyond the page, where the next one begins; a single row
@@ -13,13 +14,9 @@
 WITH matching AS MATERIALIZED (
     SELECT {owner_no},
            CASE WHEN $4::bigint IS NULL THEN 0 ELSE {history}_rank({owner_no}, $4) END AS first,
-           CASE WHEN $5::bigint IS NOT NULL THEN {history}_rank({owner_no}, $5)
-                ELSE coalesce((
-                    SELECT (chunk << 6) + length(tx_ids) / 8 FROM {history}
-                    WHERE {owner_no} = {owner}.{owner_no} ORDER BY chunk DESC LIMIT 1
-                ), 0) END AS beyond
+           CASE WHEN $5::bigint IS NOT NULL THEN {history}_rank({owner_no}, $5) ELSE {entries} END AS beyond
     FROM {owner}
-    WHERE raw = $1
+    WHERE {named}
 ), page AS (
     SELECT {owner_no}, first, beyond, greatest(beyond - first, 0) AS total,
            CASE WHEN $6 THEN beyond - 1 - $3::bigint - $2::bigint ELSE first + $3 END AS lowest
@@ -36,6 +33,13 @@ LEFT JOIN LATERAL (SELECT * FROM tx WHERE tx_id = entry.tx_id LIMIT 1) tx ON tru
 LEFT JOIN LATERAL (SELECT * FROM block WHERE slot_no = entry.tx_id >> 16 LIMIT 1) block ON true
 WHERE tip.phase = 'live'
 ORDER BY seq
+
+-- name: entries
+-- The number of entries in a history. Those of a payment credential are in two.
+coalesce((
+    SELECT (chunk << 6) + length(tx_ids) / 8 FROM {history} h
+    WHERE h.{number} = {owner}.{owner_no} ORDER BY chunk DESC LIMIT 1
+), 0)
 
 -- name: by_hash
 -- One transaction with the tip of the same snapshot; nulls if no transaction has the hash, no row if the network is not

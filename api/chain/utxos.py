@@ -1,4 +1,4 @@
-"""Outputs: the unspent ones of an address or an account, and a single one by its transaction and index."""
+"""Outputs: the unspent ones of an address, an account or a payment credential, and a single one by its reference."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, TypeVar
@@ -97,15 +97,38 @@ _DIRECTIONS = {
     "asc": {**FROM_PLACE["asc"], "lag": "", "over": ""},
     "desc": {**FROM_PLACE["desc"], "lag": "lag", "over": "OVER in_order"},
 }
+# The opposite order, and the comparisons of a place that is after another one, and of one that is before it.
+_OPPOSITE = {
+    "asc": {"back": "DESC", "beyond": ">", "short": "<"},
+    "desc": {"back": "ASC", "beyond": "<", "short": ">="},
+}
 _UTXO_ASSETS: dict[owners.OwnerKind, str] = {"address": "utxo_asset", "account": "account_utxo_asset"}
-unspent_pages = {
+unspent_pages: dict[tuple[owners.OwnerKind, str], sql.Query[OutputRow]] = {
     (owner, order): _sql.query("unspent", OutputRow, **parts, **direction)
     for owner, parts in owners.OUTPUTS.items()
     for order, direction in _DIRECTIONS.items()
 }
-unspent_of_asset_pages = {
+unspent_of_asset_pages: dict[tuple[owners.OwnerKind, str], sql.Query[_OfAssetRow]] = {
     (owner, order): _sql.query("unspent_of_asset", _OfAssetRow, **parts, utxo_asset=_UTXO_ASSETS[owner], **direction)
     for owner, parts in owners.OUTPUTS.items()
+    for order, direction in FROM_PLACE.items()
+}
+# The lists of a payment credential: those of its first address, and those of all others.
+_PARTS = (
+    {"owner_no": "address_no", "utxo_bucket": "utxo_bucket", "utxo_asset": "utxo_asset"},
+    {"owner_no": "credential_no", "utxo_bucket": "credential_utxo_bucket", "utxo_asset": "credential_utxo_asset"},
+)
+unspent_pages |= {
+    ("credential", order): _sql.query("unspent_of_credential", OutputRow, **direction, **_OPPOSITE[order])
+    for order, direction in _DIRECTIONS.items()
+}
+unspent_of_asset_pages |= {
+    ("credential", order): _sql.query(
+        "unspent_of_asset_of_credential",
+        _OfAssetRow,
+        order=direction["order"],
+        sources=" UNION ALL ".join(_sql.text("holding", **part, **direction) for part in _PARTS),
+    )
     for order, direction in FROM_PLACE.items()
 }
 _output = _sql.query("output", _MadeRow)

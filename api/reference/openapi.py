@@ -81,6 +81,10 @@ _TAGS = {
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "addresses": ("Addresses", "What an address holds."),
     "accounts": ("Stake accounts", "What the addresses of a stake account hold, its pool, rewards and transactions."),
+    "payment_credentials": (
+        "Payment credentials",
+        "What the addresses with one payment credential hold together, and their transactions.",
+    ),
     "utxos": ("Outputs", "A single output, spent or not."),
     "bulk": ("Several at once", "Up to 100 addresses, accounts, transactions, assets or outputs in one snapshot."),
     "exports": ("Downloads", "Whole lists as CSV, each from one snapshot."),
@@ -117,6 +121,7 @@ _PARAMETERS = {
     "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
     "stake_address": "Stake address on the network of the API key, bech32.",
+    "payment_credential": "Hash of a key or of a script, `addr_vkh1…` or `script1…`, or a key, `addr_vk1…` (CIP-5).",
     "hash": "Transaction hash.",
     "label": "Label of metadata: a number from 0 to 18446744073709551615.",
     "scriptHash": "Script hash: 56 hex digits, as in a policy id or in the credential of a script.",

@@ -12,7 +12,7 @@ import msgspec
 
 from indexer.rows import tables
 from shared import packed, sql
-from shared.address import stake_of
+from shared.address import payment_hash_of, stake_of
 from shared.ledger import AddressNo, StakeNo, TxId
 from shared.packed import OutputKey, Quantities
 from shared.sql import Connection
@@ -30,10 +30,11 @@ built or is queued.
 MAX_OUTPUTS = 500_000
 MAX_NUMBERS = 500_000
 MAX_ADDRESSES = 500_000
+MAX_CREDENTIALS = 100_000
 
 
 class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
-    """An output with the row numbers of its address, stake credential and assets.
+    """An output with the row numbers of its address, of the credentials of that, and of its assets.
 
     `tx_id` is that of the transaction that made it at `index`, or of the genesis output. `packed` is packed.pack_output
     of it, and `references` counts its rows in reference_output and script_output.
@@ -45,6 +46,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
     lovelace: int
     address_no: AddressNo
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
     quantities: Quantities
     references: int
 
@@ -124,46 +126,74 @@ class Numbers(Recent[bytes, No]):
         return next((raw for cached in (self, self._older) for raw, known in cached.items() if known == number), None)
 
 
-AddressNumbers = tuple[AddressNo, StakeNo | None]
-"""address_no and the stake_no of the stake credential, if the address has one."""
+AddressNumbers = tuple[AddressNo, StakeNo | None, AddressNo | None]
+"""address_no, stake_no and credential_no, the latter two as far as the address has them."""
 
 
 class AddressRow(msgspec.Struct, frozen=True):
-    """An address and its numbers."""
+    """An address and its numbers. One without a number is new; `credential_no` is then the address_no of the first with
+    its payment credential, if there is one.
+    """
 
     raw: bytes
-    number: AddressNo
+    number: AddressNo | None
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
 
 
 class Addresses(Recent[bytes, AddressNumbers]):
-    """The numbers of each address and of its stake credential: one look-up per output."""
+    """The numbers of each address and of its credentials: one look-up per output."""
 
     def __init__(self, query: "sql.Query[AddressRow]", next_number: AddressNo, stakes: Numbers[StakeNo]) -> None:
         super().__init__(MAX_ADDRESSES)
         self._query, self._next, self._stakes = query, next_number, stakes
+        # The first addresses of payment credentials, which the database may not have yet. Only new addresses need
+        # them, while they are looked up, so this cache may forget at any time what is committed.
+        self._first = Recent[bytes, AddressNo](MAX_CREDENTIALS)
 
     async def look_up(
         self, db: Connection, addresses: Collection[bytes], reward_accounts: set[bytes]
     ) -> tuple[list[tables.Address], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
-        `addresses` are in the order of their first use, in which new ones are numbered. Returns (address_no, stake_no,
-        address) and (stake_no, reward account) for those that are numbered now.
+        `addresses` are in the order of their first use, in which new ones are numbered. Returns the rows of addresses,
+        and (stake_no, reward account), for those that are numbered now.
         """
+        self._first.trim()
         missing = self.unknown(addresses)
+        first = dict[bytes, AddressNo | None]()
         if missing:
-            self.update((row.raw, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
-            missing = self.unknown(missing)
-        staked = {raw: stake_of(raw) for raw in addresses if raw in missing} if missing else {}
+            for row in await self._query.all(db, list(missing)):
+                if row.number is None:
+                    first[row.raw] = row.credential_no
+                else:
+                    self[row.raw] = row.number, row.stake_no, row.credential_no
+        staked = {raw: stake_of(raw) for raw in addresses if raw in first} if first else {}
         new_stakes = await self._stakes.look_up(db, reward_accounts.union(filter(None, staked.values())))
         new = []
         for raw, stake_address in staked.items():
             stake_no = None if stake_address is None else self._stakes[stake_address]
-            new.append(tables.Address(self._next, stake_no, raw))
-            self[raw] = self._next, stake_no
+            credential_no = self._credential_no(raw, first[raw])
+            new.append(tables.Address(self._next, stake_no, credential_no, raw))
+            self[raw] = self._next, stake_no, credential_no
             self._next = AddressNo(self._next + 1)
         return new, new_stakes
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """Forget addresses that a rollback has deleted, and that they were the first of their payment credentials."""
+        addresses = list(keys)
+        super().forget(addresses)
+        self._first.forget(payment for raw in addresses if (payment := payment_hash_of(raw)) is not None)
+
+    def _credential_no(self, raw: bytes, in_database: AddressNo | None) -> AddressNo | None:
+        """The number of the first address with the same payment credential, if it is not this one, which is new."""
+        payment = payment_hash_of(raw)
+        if payment is None or in_database is not None:
+            return in_database
+        if self._first.unknown((payment,)):
+            self._first[payment] = self._next
+            return None
+        return self._first[payment]
 
 
 class UnspentOutputs(Recent[OutputKey, bytes]):
@@ -188,17 +218,27 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
 
 def _pack(output: ResolvedOutput) -> bytes:
     """The output as in the row of its transaction, followed by the facts that the row lacks."""
-    return output.packed + _FACTS.pack(output.tx_id, output.index, output.stake_no or 0, output.references)
+    return output.packed + _FACTS.pack(
+        output.tx_id, output.index, output.stake_no or 0, output.credential_no or 0, output.references
+    )
 
 
 def _unpack(data: bytes) -> ResolvedOutput:
     in_row = data[: -_FACTS.size]
     output = packed.unpack_output(in_row)
-    tx_id, index, stake_no, references = _FACTS.unpack_from(data, len(in_row))
+    tx_id, index, stake_no, credential_no, references = _FACTS.unpack_from(data, len(in_row))
     return ResolvedOutput(
-        tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, references
+        tx_id,
+        index,
+        in_row,
+        output.lovelace,
+        output.address_no,
+        stake_no or None,
+        credential_no or None,
+        output.quantities,
+        references,
     )
 
 
-# tx_id, index, stake_no (0 for none: numbers begin at 1) and references.
-_FACTS = Struct(">qHIH")
+# tx_id, index, stake_no and credential_no (0 for none: numbers begin at 1), and references.
+_FACTS = Struct(">qHIIH")

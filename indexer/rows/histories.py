@@ -43,6 +43,7 @@ class HistoryCounts(msgspec.Struct, frozen=True):
 
     address_txs: Mapping[AddressNo, int] = {}
     account_txs: Mapping[StakeNo, int] = {}
+    credential_txs: Mapping[AddressNo, int] = {}
     withdrawals: Mapping[StakeNo, int] = {}
     asset_txs: Mapping[AssetNo, int] = {}
     label_txs: Mapping[LabelNo, int] = {}
@@ -53,6 +54,7 @@ class HistoryEntries(msgspec.Struct, frozen=True):
 
     address_txs: Mapping[AddressNo, bytes] = {}
     account_txs: Mapping[StakeNo, bytes] = {}
+    credential_txs: Mapping[AddressNo, bytes] = {}
     withdrawals: Mapping[StakeNo, bytes] = {}
     asset_txs: Mapping[AssetNo, bytes] = {}
     label_txs: Mapping[LabelNo, bytes] = {}
@@ -80,6 +82,7 @@ class AssetStates:
         return HistoryEntries(
             address_txs=_joined((address_no, tx_id.to_bytes(8)) for address_no, tx_id in rows.address_txs),
             account_txs=_joined((stake_no, tx_id.to_bytes(8)) for stake_no, tx_id in rows.account_txs),
+            credential_txs=_joined((credential_no, tx_id.to_bytes(8)) for credential_no, tx_id in rows.credential_txs),
             withdrawals=_joined(
                 (row.stake_no, row.tx_id.to_bytes(8) + row.lovelace.to_bytes(10)) for row in rows.withdrawals
             ),

@@ -19,6 +19,7 @@ class UtxoRow(NamedTuple):
     lovelace: int
     address_no: AddressNo
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
     asset_nos: tuple[AssetNo, ...] | None
 
 
@@ -50,7 +51,15 @@ class Outputs(msgspec.Struct):
 def utxo_row(output: ResolvedOutput) -> UtxoRow:
     """The row of an output."""
     asset_nos = tuple(sorted(output.quantities)) if output.quantities else None
-    return UtxoRow(output.tx_id, output.index, output.lovelace, output.address_no, output.stake_no, asset_nos)
+    return UtxoRow(
+        output.tx_id,
+        output.index,
+        output.lovelace,
+        output.address_no,
+        output.stake_no,
+        output.credential_no,
+        asset_nos,
+    )
 
 
 def pack_spender(spent_by: TxId, made_by: TxId, index: int) -> bytes:

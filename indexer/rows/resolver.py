@@ -148,7 +148,7 @@ class Resolver:
 
     def genesis_output(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """A genesis output, to an address that must have been looked up."""
-        return _resolved(tx_id, 0, *self.addresses[address], lovelace, _NOTHING, 0)
+        return _resolved(tx_id, 0, self.addresses[address], lovelace, _NOTHING, 0)
 
 
 def outputs_paid(
@@ -157,10 +157,9 @@ def outputs_paid(
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
     for index, payment in enumerate(tx.payments, tx.first_index):
-        address_no, stake_no = addresses[payment.address]
         quantities = by_number(payment.assets, assets) if payment.assets else _NOTHING
-        references = payment.references
-        paid.append(_resolved(tx_id, index, address_no, stake_no, payment.lovelace, quantities, references))
+        numbers, references = addresses[payment.address], payment.references
+        paid.append(_resolved(tx_id, index, numbers, payment.lovelace, quantities, references))
     return paid
 
 
@@ -171,7 +170,7 @@ async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> li
 
 async def facts_of(db: Connection, outputs: Sequence[PlacedOutput]) -> "OutputFacts":
     """Look up the facts about some outputs that the outputs themselves do not contain."""
-    facts = OutputFacts({}, set(), set())
+    facts = OutputFacts({}, {}, set(), set())
     if not outputs:
         return facts
     addresses = {placed.output.address_no for placed in outputs}
@@ -180,22 +179,25 @@ async def facts_of(db: Connection, outputs: Sequence[PlacedOutput]) -> "OutputFa
     for row in await _output_facts.all(db, list(addresses), list(assets), REFERENCE_PREFIX, *sql.columns(places)):
         if row.output_index is not None:
             facts.scripts.add((TxId(row.number), row.output_index))
-        elif row.stake_no is None:
+            continue
+        if row.is_asset:
             facts.reference_tokens.add(AssetNo(row.number))
-        else:
+            continue
+        if row.stake_no is not None:
             facts.stakes[AddressNo(row.number)] = row.stake_no
+        if row.credential_no is not None:
+            facts.credentials[AddressNo(row.number)] = row.credential_no
     return facts
 
 
 def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[ResolvedOutput]:
     """Outputs with the facts about them."""
-    stakes, tokens, scripts = facts.stakes, facts.reference_tokens, facts.scripts
+    tokens, scripts = facts.reference_tokens, facts.scripts
     return [
         _resolved(
             tx_id,
             index,
-            output.address_no,
-            stakes.get(output.address_no),
+            facts.numbers_of(output.address_no),
             output.lovelace,
             output.quantities,
             (len(tokens & output.quantities.keys()) if tokens else 0) + ((tx_id, index) in scripts),
@@ -207,14 +209,14 @@ def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[Resol
 def _resolved(
     tx_id: TxId,
     index: int,
-    address_no: AddressNo,
-    stake_no: StakeNo | None,
+    numbers: AddressNumbers,
     lovelace: int,
     quantities: Quantities,
     references: int,
 ) -> ResolvedOutput:
+    address_no, stake_no, credential_no = numbers
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, references)
+    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, credential_no, quantities, references)
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -252,13 +254,18 @@ async def _fetch(
 
 
 class OutputFacts(msgspec.Struct, frozen=True):
-    """Facts about some outputs: the stake_no of each address that has one, which assets are reference tokens, and which
-    outputs have a reference script.
+    """Facts about some outputs: the stake_no and the credential_no of each address that has one, which assets are
+    reference tokens, and which outputs have a reference script.
     """
 
     stakes: dict[AddressNo, StakeNo]
+    credentials: dict[AddressNo, AddressNo]
     reference_tokens: set[AssetNo]
     scripts: set[tuple[TxId, int]]
+
+    def numbers_of(self, address_no: AddressNo) -> AddressNumbers:
+        """The numbers of an address."""
+        return address_no, self.stakes.get(address_no), self.credentials.get(address_no)
 
 
 class FirstFree(msgspec.Struct, frozen=True):
@@ -285,12 +292,14 @@ class _GenesisSource(msgspec.Struct, frozen=True):
 
 
 class _OutputFact(msgspec.Struct, frozen=True):
-    """An address and its stake_no. If `stake_no` is None, `number` is not an address_no but the asset_no of a reference
-    token or, with an `output_index`, the tx_id of an output with a reference script.
+    """An address and its stake_no and credential_no; with `is_asset`, the asset_no of a reference token; with an
+    `output_index`, the tx_id of an output with a reference script.
     """
 
+    is_asset: bool
     number: int
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
     output_index: int | None
 
 

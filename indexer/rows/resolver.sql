@@ -11,19 +11,25 @@ SELECT g.tx_hash, g.tx_id, g.address, g.lovelace
 FROM unnest($1::bytea[]) AS wanted (hash) JOIN genesis_output g ON g.tx_hash = wanted.hash
 
 -- name: addresses
-SELECT a.raw, a.address_no AS number, a.stake_no
-FROM unnest($1::bytea[]) AS wanted (raw) JOIN address a ON a.raw = wanted.raw
+-- An address without a row has a null for its number, and the first address with the same payment credential.
+SELECT wanted.raw, a.address_no AS number, a.stake_no,
+       CASE WHEN a.address_no IS NULL THEN (
+           SELECT first.address_no FROM address first
+           WHERE payment_hash(first.raw) = payment_hash(wanted.raw) AND first.credential_no IS NULL
+       ) ELSE a.credential_no END AS credential_no
+FROM unnest($1::bytea[]) AS wanted (raw) LEFT JOIN address a ON a.raw = wanted.raw
 
 -- name: output_facts
--- Stake numbers of addresses $1 that have one; as rows with a null stake_no, the reference tokens among assets $2,
--- whose names begin with $3; and, with an index, those of the outputs $5 of transactions $4 that have a reference
--- script.
-SELECT address_no::bigint AS number, stake_no, NULL::integer AS output_index
-FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
+-- The numbers of the credentials of addresses $1, as far as they have any; the reference tokens among assets $2, whose
+-- names begin with $3; and, with an index, those of the outputs $5 of transactions $4 that have a reference script.
+SELECT false AS is_asset, address_no::bigint AS number, stake_no, credential_no, NULL::integer AS output_index
+FROM address
+WHERE address_no = ANY ($1::integer[]) AND (stake_no IS NOT NULL OR credential_no IS NOT NULL)
 UNION ALL
-SELECT asset_no, NULL, NULL FROM asset WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
+SELECT true, asset_no, NULL, NULL, NULL FROM asset
+WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
 UNION ALL
-SELECT tx_id, NULL, output_index
+SELECT false, tx_id, NULL, NULL, output_index
 FROM unnest($4::bigint[], $5::integer[]) AS wanted (tx_id, output_index) JOIN script_output USING (tx_id, output_index)
 
 -- name: stakes

@@ -46,6 +46,7 @@ class Rows(msgspec.Struct):
     address_txs: list[tuple[AddressNo, TxId]] = []
     asset_txs: list[tables.StagedAssetTx] = []
     account_txs: list[tuple[StakeNo, TxId]] = []
+    credential_txs: list[tuple[AddressNo, TxId]] = []
     withdrawals: list[tables.StagedWithdrawal] = []
     label_txs: list[tuple[LabelNo, TxId]] = []
     mints: list[tables.StagedMint] = []
@@ -171,7 +172,9 @@ class _BlockRows:
         if tx.mint or spent.quantities != received.quantities:
             surplus.add(spent.quantities, 1)
             surplus.add(received.quantities, -1)
-        rows.address_txs += [(address_no, tx_id) for address_no in spent.addresses | received.addresses]
+        addresses, credentials = spent.addresses | received.addresses, spent.credentials | received.credentials
+        rows.address_txs += [(address_no, tx_id) for address_no in addresses]
+        rows.credential_txs += [(credential_no, tx_id) for credential_no in credentials - addresses]
         rows.account_txs += [(stake_no, tx_id) for stake_no in spent.stakes | received.stakes]
         if received.quantities:
             rows.asset_txs += [

@@ -78,6 +78,7 @@ class Stake(NamedTuple):
 class Address(NamedTuple):
     address_no: AddressNo
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
     raw: bytes
 
 
@@ -329,13 +330,14 @@ class Derived(NamedTuple):
 
 DERIVED = (
     Derived("tip", "store/forward"),
-    *(Derived(name, "store/histories") for name in ("address_tx", "asset_tx", "account_tx", "account_withdrawal")),
-    Derived("label_tx", "store/histories"),
+    *(Derived(name, "store/histories") for name in ("address_tx", "asset_tx", "account_tx", "credential_tx")),
+    *(Derived(name, "store/histories") for name in ("account_withdrawal", "label_tx")),
     *(Derived(name, "store/outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
     *(Derived(name, "store/outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
+    *(Derived(name, "store/outputs") for name in ("credential_utxo_bucket", "credential_utxo_asset")),
     Derived("dropped_output", "store/eras"),
     *(Derived(name, "store/holders") for name in ("holder", "policy_holder")),
-    *(Derived(name, "store/holders") for name in ("account_holder", "policy_account_holder")),
+    *(Derived(name, "store/holders") for name in ("account_holder", "policy_account_holder", "credential_holder")),
     *(Derived(name, "store/holders") for name in ("holder_bucket", "policy_holder_bucket")),
     *(Derived(name, "store/holders") for name in ("account_holder_bucket", "policy_account_holder_bucket")),
     *(Derived(name, "store/supplies") for name in ("asset_bucket", "minted_asset")),

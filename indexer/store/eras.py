@@ -32,7 +32,7 @@ async def undo(db: asyncpg.Connection, first_slot: int) -> list[UtxoRow]:
 
 
 def _utxo_row(row: "_Dropped") -> UtxoRow:
-    return UtxoRow(row.tx_id, row.output_index, row.lovelace, row.address_no, None, None)
+    return UtxoRow(row.tx_id, row.output_index, row.lovelace, row.address_no, None, None, None)
 
 
 class _Dropped(msgspec.Struct, frozen=True):

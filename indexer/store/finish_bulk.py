@@ -75,10 +75,17 @@ def _history(history: str, owner_no: str, entries: str, entry: str, staged: str 
 _TXS_OF_ACCOUNTS = """(
     SELECT DISTINCT stake_no, tx_id FROM address_tx_staged JOIN address USING (address_no) WHERE stake_no IS NOT NULL
 )"""
+_TXS_OF_CREDENTIALS = """(
+    SELECT credential_no, tx_id FROM address_tx_staged JOIN address USING (address_no) WHERE credential_no IS NOT NULL
+    EXCEPT
+    SELECT address_no, tx_id FROM address_tx_staged
+    WHERE address_no IN (SELECT credential_no FROM address WHERE credential_no IS NOT NULL)
+)"""
 _QUANTITY = r"CASE WHEN large IS NULL THEN '\x0000' || int8send(quantity) ELSE quantity_bytes(large) END"
 _STEPS: tuple[tuple[str, Fill], ...] = (
-    # From address_tx_staged, which the next step empties.
+    # From address_tx_staged, which the step after them empties.
     _history("account_tx", "stake_no", "tx_ids", "int8send(tx_id)", _TXS_OF_ACCOUNTS),
+    _history("credential_tx", "credential_no", "tx_ids", "int8send(tx_id)", _TXS_OF_CREDENTIALS),
     _history("address_tx", "address_no", "tx_ids", "int8send(tx_id)"),
     _history("asset_tx", "asset_no", "entries", f"int8send(tx_id) || {_QUANTITY}"),
     _history("account_withdrawal", "stake_no", "entries", r"int8send(tx_id) || '\x0000' || int8send(lovelace)"),
@@ -87,6 +94,7 @@ _STEPS: tuple[tuple[str, Fill], ...] = (
     ("asset", _sql.command("sum_assets").run),
     ("holder", _sql.command("add_up_holders").run),
     ("policy_holder", _sql.command("add_up_policy_holders", holder="holder", owner_no="address_no").run),
+    ("credential_holder", _sql.command("add_up_credential_holders").run),
     ("account_holder", _sql.command("add_up_account_holders").run),
     (
         "policy_account_holder",

@@ -41,6 +41,14 @@ FROM holder JOIN address USING (address_no)
 GROUP BY 1, 2
 ORDER BY 1, 2
 
+-- name: add_up_credential_holders
+INSERT INTO credential_holder (asset_no, credential_no, quantity)
+SELECT asset_no, credential_no, sum(quantity)
+FROM holder JOIN address USING (address_no)
+WHERE credential_no IS NOT NULL
+GROUP BY 1, 2
+ORDER BY 2, 1
+
 -- name: sum_assets
 -- After the histories of mints and transactions: the supply, counts and first transactions of each asset.
 UPDATE asset SET supply = found.supply, mint_count = found.mints, burn_count = found.burns,

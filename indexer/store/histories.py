@@ -22,6 +22,7 @@ async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntri
         *_columns(cut.asset_txs, added.asset_txs),
         *_columns(cut.withdrawals, added.withdrawals),
         *_columns(cut.label_txs, added.label_txs),
+        *_columns(cut.credential_txs, added.credential_txs),
     )
     return {row.address_no: row.used for row in await _change.all(db, *changes)} if any(changes) else {}
 
@@ -66,4 +67,5 @@ _change = _sql.query(
     assets=_change_of(2, "asset_tx", "asset_no", "entries", 18),
     withdrawals=_change_of(3, "account_withdrawal", "stake_no", "entries", 18),
     labels=_change_of(4, "label_tx", "label_no", "tx_ids", 8, "bigint"),
+    credentials=_change_of(5, "credential_tx", "credential_no", "tx_ids", 8),
 )

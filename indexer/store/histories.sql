@@ -4,7 +4,7 @@
 
 -- name: change_histories
 -- Returns the addresses that had no entry before (1), and those that have none left (-1).
-WITH {addresses}, {accounts}, {assets}, {withdrawals}, {labels}
+WITH {addresses}, {accounts}, {assets}, {withdrawals}, {labels}, {credentials}
 SELECT owner_no AS address_no, CASE WHEN before = 0 THEN 1 ELSE -1 END AS used
 FROM address_tx_changed WHERE (before = 0) <> (after = 0)
 

@@ -4,28 +4,30 @@ Long lists of holders are counted in buckets (buckets.sql).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import asyncpg
 import msgspec
 
+from indexer.rows.amounts import Amounts
 from indexer.store.buckets import Buckets
 from shared import sql
 from shared.ledger import AddressNo, AssetNo
 
 
-async def move(
-    db: asyncpg.Connection, moved: Mapping[tuple[AssetNo, AddressNo], int], accounts: Mapping[AddressNo, int]
-) -> None:
-    """Move quantities, by asset_no and address_no, and count the buckets that holders leave and enter.
-
-    `accounts` are the account_no of these addresses.
-    """
-    of_accounts = Counter[tuple[AssetNo, int]]()
-    for (asset_no, address_no), quantity in moved.items():
-        of_accounts[asset_no, accounts[address_no]] += quantity
-    await _ADDRESSES.move(db, moved.items())
+async def move(db: asyncpg.Connection, amounts: Amounts) -> None:
+    """Move quantities, and count the buckets that holders leave and enter."""
+    of_accounts, of_credentials = Counter[tuple[AssetNo, int]](), Counter[tuple[AssetNo, AddressNo]]()
+    for (asset_no, address_no), quantity in amounts.holders.items():
+        of_accounts[asset_no, amounts.accounts[address_no]] += quantity
+        if address_no in amounts.credentials:
+            of_credentials[asset_no, amounts.credentials[address_no]] += quantity
+    await _ADDRESSES.move(db, amounts.holders.items())
     await _ACCOUNTS.move(db, of_accounts.items())
+    # Quantities are passed as text because they may exceed bigint.
+    moves = [(*key, str(quantity)) for key, quantity in sorted(of_credentials.items()) if quantity]
+    if moves:
+        await _move_credential_holders.run(db, *sql.columns(moves))
 
 
 async def fill(db: asyncpg.Connection) -> None:
@@ -97,5 +99,6 @@ BUCKETS = {
     "policy_account_holder": _buckets("policy_account_holder", "policy_no", "account_no"),
 }
 """By the table of the holders in the lists."""
+_move_credential_holders = _sql.command("move_credential_holders")
 _ADDRESSES = _Holders("holder", "address_no")
 _ACCOUNTS = _Holders("account_holder", "account_no")

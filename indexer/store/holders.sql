@@ -59,6 +59,22 @@ FROM of_policies m
 WHERE policy_no IN (SELECT policy_no FROM of_policies WHERE opens_bucket({owner_no}))
    OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
 
+-- name: move_credential_holders
+-- Move the quantities ($3, as text) of assets $1 at payment credentials $2, one for each pair; no row stays at 0. They
+-- are in no list of holders.
+WITH moved AS MATERIALIZED (
+    SELECT moved.asset_no, moved.credential_no, h.ctid AS row_ctid,
+           coalesce(h.quantity, 0) + moved.quantity::numeric AS quantity
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, credential_no, quantity)
+    LEFT JOIN credential_holder h USING (credential_no, asset_no)
+), removed AS (
+    DELETE FROM credential_holder h USING moved m WHERE h.ctid = m.row_ctid AND m.quantity = 0
+), changed AS (
+    UPDATE credential_holder h SET quantity = m.quantity FROM moved m WHERE h.ctid = m.row_ctid AND m.quantity <> 0
+)
+INSERT INTO credential_holder (asset_no, credential_no, quantity)
+SELECT asset_no, credential_no, quantity FROM moved WHERE row_ctid IS NULL
+
 -- name: listed
 -- The rows of all lists of holders.
 SELECT {held_no} AS list_no, quantity AS rank, {owner_no} AS tie, opens_bucket({owner_no}) AS opens FROM {holder}

@@ -54,7 +54,7 @@ async def make(db: asyncpg.Connection, moves: Moves) -> None:
     """Make the moves. Runs inside a commit of its caller."""
     used = await histories.change(db, moves.cut, moves.entries)
     changed = await balances.move(db, moves.amounts.stakes, used)
-    await holders.move(db, moves.amounts.holders, moves.amounts.accounts)
+    await holders.move(db, moves.amounts)
     await epochs.refresh(db, moves.delegators.union(changed))
     await outputs.change(db, moves.removed, moves.added)
     await outputs.change_spenders(db, moves.spenders_cut, moves.spenders)

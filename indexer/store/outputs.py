@@ -1,8 +1,8 @@
 """Unspent outputs in the database, and the spenders of the others. Everything here runs inside a commit of
 its caller.
 
-Long lists are counted in buckets (buckets.sql). For these, `utxo_asset` and `account_utxo_asset` also have a row for
-each asset of an output. Short lists are read row by row, which is cheaper than maintaining buckets.
+Long lists are counted in buckets (buckets.sql). For these, `utxo_asset` and its like also have a row for each asset of
+an output. Short lists are read row by row, which is cheaper than maintaining buckets.
 """
 
 from collections import defaultdict
@@ -27,10 +27,10 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
     await _copy(db, added)
     rows = [*removed, *added]
     if rows:
-        counted = await _counted_lists.all(db, list(_ADDRESSES.owners(rows)), list(_ACCOUNTS.owners(rows)))
+        counted = await _counted_lists.all(db, *(list(lists.owners(rows)) for lists in _ALL_LISTS))
         # Only an output that opens a bucket makes a list long or short.
         opening = [row for row in rows if opens(row.tx_id, row.output_index)]
-        for lists in (_ADDRESSES, _ACCOUNTS):
+        for lists in _ALL_LISTS:
             long = {row.owner for row in counted if row.owner_column == lists.owner_column} | lists.owners(opening)
             if long:
                 await lists.move(db, removed, added, long)
@@ -63,7 +63,10 @@ async def fill(db: asyncpg.Connection) -> None:
     """Fill `utxo` in one pass over all transactions and `spender`, in order."""
     await db.execute("TRUNCATE utxo")
     genesis = await _genesis_outputs.all(db)
-    await _copy(db, [UtxoRow(row.tx_id, 0, row.lovelace, row.address_no, row.stake_no, None) for row in genesis])
+    await _copy(
+        db,
+        [UtxoRow(row.tx_id, 0, row.lovelace, row.address_no, row.stake_no, row.credential_no, None) for row in genesis],
+    )
     last = TxId(-1)
     while rows := await _transactions_after.all(db, last, _BATCH_TRANSACTIONS):
         last = rows[-1].tx_id
@@ -73,7 +76,7 @@ async def fill(db: asyncpg.Connection) -> None:
 
 async def fill_lists(db: asyncpg.Connection) -> None:
     """Count every bucket, and list the assets of long lists."""
-    for lists in (_ADDRESSES, _ACCOUNTS):
+    for lists in _ALL_LISTS:
         await lists.fill(db)
 
 
@@ -104,7 +107,9 @@ async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:
 
 
 class _Lists:
-    """The lists of unspent outputs by address or by account; `owner_column` is that of the owner's number."""
+    """The lists of unspent outputs by address, account or payment credential; `owner_column` is that of the number of
+    their owner.
+    """
 
     def __init__(self, owner_column: str, utxo_bucket: str, utxo_asset: str) -> None:
         self.owner_column, self._utxo_bucket = owner_column, utxo_bucket
@@ -180,6 +185,7 @@ class _GenesisOutput(msgspec.Struct, frozen=True, gc=False):
     lovelace: int
     address_no: AddressNo
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
 
 
 class _CountedList(msgspec.Struct, frozen=True):
@@ -211,7 +217,11 @@ _genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 BUCKETS = {
     "utxo_bucket": _buckets("utxo_bucket", "address_no"),
     "account_utxo_bucket": _buckets("account_utxo_bucket", "stake_no"),
+    "credential_utxo_bucket": _buckets("credential_utxo_bucket", "credential_no"),
 }
 """By their table."""
-_ADDRESSES = _Lists("address_no", "utxo_bucket", "utxo_asset")
-_ACCOUNTS = _Lists("stake_no", "account_utxo_bucket", "account_utxo_asset")
+_ALL_LISTS = (
+    _Lists("address_no", "utxo_bucket", "utxo_asset"),
+    _Lists("stake_no", "account_utxo_bucket", "account_utxo_asset"),
+    _Lists("credential_no", "credential_utxo_bucket", "credential_utxo_asset"),
+)

@@ -1,6 +1,6 @@
--- Unspent outputs, and the lists of them by address and by account. {owner_no} is address_no or stake_no, {utxo_bucket}
--- and {utxo_asset} are the tables of long lists: those of that name, or account_utxo_bucket and account_utxo_asset.
--- Whether a list is long is told by its buckets (buckets.sql).
+-- Unspent outputs, and the lists of them by address, by account and by payment credential. {owner_no} is address_no,
+-- stake_no or credential_no, {utxo_bucket} and {utxo_asset} are the tables of long lists. The buckets of a list tell
+-- whether it is long (buckets.sql).
 
 -- name: remove
 -- Outputs by address_no, tx_id and output_index.
@@ -33,12 +33,15 @@ UPDATE spender_staged SET entries = substr(entries, 1, 12 * (
 WHERE tx_id_at(entries, 0) < $1 AND tx_id_at(entries, length(entries) - 12) >= $1
 
 -- name: counted_lists
--- The lists of addresses $1 and accounts $2 that have buckets.
+-- The lists of addresses $1, accounts $2 and payment credentials $3 that have buckets.
 SELECT 'address_no' AS owner_column, owner FROM unnest($1::integer[]) AS list (owner)
 WHERE EXISTS (SELECT FROM utxo_bucket b WHERE b.address_no = owner)
 UNION ALL
 SELECT 'stake_no', owner FROM unnest($2::integer[]) AS list (owner)
 WHERE EXISTS (SELECT FROM account_utxo_bucket b WHERE b.stake_no = owner)
+UNION ALL
+SELECT 'credential_no', owner FROM unnest($3::integer[]) AS list (owner)
+WHERE EXISTS (SELECT FROM credential_utxo_bucket b WHERE b.credential_no = owner)
 
 -- name: move_assets
 -- Runs before buckets move, for the lists of owners $1. $2 to $6 are the assets of outputs that are added ($6) or
@@ -89,7 +92,7 @@ SELECT slot_no, entries FROM spender WHERE slot_no BETWEEN $1 AND $2
 
 -- name: genesis_outputs
 -- The outputs of the genesis that are unspent, and the numbers of their addresses.
-SELECT g.tx_id, g.lovelace, a.address_no, a.stake_no
+SELECT g.tx_id, g.lovelace, a.address_no, a.stake_no, a.credential_no
 FROM genesis_output g JOIN address a ON a.raw = g.address
 WHERE NOT EXISTS (SELECT FROM spender_entry s WHERE s.slot_no = g.tx_id >> 16 AND s.tx_id = g.tx_id)
 

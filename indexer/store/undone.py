@@ -64,22 +64,19 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     amounts.move(restored, 1)
     supplies = _unminted([packed.unpack_mint(row.mint) for row in rows if row.mint is not None])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
-    numbers = await _account_numbers(db, extras)
-    address_txs, account_txs, asset_txs = _histories(made, spent, facts)
+    numbers, histories = await _account_numbers(db, extras), _histories(made, spent, facts)
     return Undone(
         transactions=len(rows),
         lovelace_out=_lovelace_out(rows, made),
         amounts=amounts,
         supplies=supplies,
-        assets=asset_txs.keys() | supplies.keys(),
+        assets=histories.asset_txs.keys() | supplies.keys(),
         reward_accounts=set(numbers.values()),
         made=[utxo_row(output) for output in removed],
         restored={packed.output_key(hashes[output.tx_id], output.index): output for output in restored},
-        entries=HistoryCounts(
-            address_txs=address_txs,
-            account_txs=account_txs,
+        entries=msgspec.structs.replace(
+            histories,
             withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
-            asset_txs=asset_txs,
             label_txs=Counter(label_no for extra in extras for label_no in extra.label_nos),
         ),
         spent=Counter(slot_of(source.tx_id) for sources in spent for source in sources),
@@ -119,17 +116,24 @@ def _lovelace_out(rows: "list[_Packed]", made: list[list[PlacedOutput]]) -> list
     ]
 
 
-def _histories(
-    made: list[list[PlacedOutput]], spent: list[list[PlacedOutput]], facts: OutputFacts
-) -> tuple[Counter[AddressNo], Counter[StakeNo], Counter[AssetNo]]:
-    """The number of these transactions in the history of each address, account and asset."""
+def _histories(made: list[list[PlacedOutput]], spent: list[list[PlacedOutput]], facts: OutputFacts) -> HistoryCounts:
+    """The number of these transactions in each history but those of withdrawals."""
     addresses, accounts, assets = list[AddressNo](), list[StakeNo](), list[AssetNo]()
+    credentials = list[AddressNo]()
     for outputs, sources in zip(made, spent, strict=True):
         of_tx = {placed.output.address_no for placed in (*outputs, *sources)}
         addresses += of_tx
         accounts += {facts.stakes[address_no] for address_no in of_tx if address_no in facts.stakes}
+        credentials += {
+            facts.credentials[address_no] for address_no in of_tx if address_no in facts.credentials
+        } - of_tx
         assets += {asset_no for placed in outputs for asset_no in placed.output.quantities}
-    return Counter(addresses), Counter(accounts), Counter(assets)
+    return HistoryCounts(
+        address_txs=Counter(addresses),
+        account_txs=Counter(accounts),
+        credential_txs=Counter(credentials),
+        asset_txs=Counter(assets),
+    )
 
 
 async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -> dict[bytes, StakeNo]:

@@ -113,13 +113,14 @@ class Recorder:
 
 
 class Subjects(msgspec.Struct):
-    """The subjects of the chain requests: a pool, the transaction that registered it, an address of that, the account
-    of the pool's owner, and the last transaction."""
+    """The subjects of the chain requests: a pool, the transaction that registered it, an address of that with its
+    account and its payment credential, and the last transaction."""
 
     tx_hash: str
     pool_id: str
     address: str
     stake_address: str
+    payment_credential: str
     last_tx_hash: str = ""
 
 
@@ -170,9 +171,11 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
                     pools = [each["stakePool"]["id"] for each in tx.get("certificates", ()) if "stakePool" in each]
                     if pools and about is None:
                         payee = tx["outputs"][0]["address"]
-                        account = address.stake_of(address.of_node(payee))
-                        assert account is not None, "the outputs of this transaction are delegated"
-                        about = Subjects(tx["id"], pools[0], payee, address.show_stake(account))
+                        raw = address.of_node(payee)
+                        account, payment = address.stake_of(raw), address.payment_hash_of(raw)
+                        assert account and payment, "the outputs of this transaction are delegated"
+                        credential = address.show_payment_credential(payment, "addr_vkh1")
+                        about = Subjects(tx["id"], pools[0], payee, address.show_stake(account), credential)
     assert about is not None, "the recorded blocks have a pool"
     about.last_tx_hash = last_tx_hash
     return about
@@ -404,6 +407,8 @@ _QUERIES = dict.fromkeys(
         "list_transaction_history",
         "list_account_transactions",
         "list_account_transaction_history",
+        "list_payment_credential_transactions",
+        "list_payment_credential_transaction_history",
     ),
     "limit=1&order=asc",
 )
@@ -417,6 +422,7 @@ def _refused_questions(about: Subjects) -> Iterable[tuple[str, str, str]]:
         ("invalid_address", "list_transaction_history", "/v1/tx/history/nobody"),
         ("foreign_address", "list_transaction_history", f"/v1/tx/history/{_OF_MAINNET}"),
         ("invalid_stake_address", "get_account", f"/v1/accounts/{about.address[:40]}"),
+        ("invalid_payment_credential", "get_payment_credential", f"/v1/payment-credentials/{about.address}"),
         ("output_not_found", "get_utxo", f"/v1/utxos/{nobody}/0"),
         ("invalid_transaction_hash", "get_transaction", "/v1/tx/hash/b6bb5d"),
         ("transaction_not_found", "get_transaction", f"/v1/tx/hash/{nobody}"),

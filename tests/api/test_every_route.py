@@ -15,6 +15,7 @@ from api.keys.restrictions import SCOPES
 from api.parameters import MAX_SAFE_INTEGER, Choices, Integer, Moment
 from api.route import JSON, Route
 from api.routes import ROUTES
+from shared import address
 from tests.api.chains import Chain, hash_of
 from tests.api.client import Client, Reply
 from tests.api.hostile import BROKEN, HOSTILE
@@ -33,6 +34,7 @@ LIMITS = {
     "/v1/metadata/labels/{label}": (100, 20),
     "/v1/tx/address/{address}": (100, 20),
     "/v1/accounts/{stake_address}/transactions/detailed": (100, 20),
+    "/v1/payment-credentials/{payment_credential}/transactions/detailed": (100, 20),
 }
 
 
@@ -83,6 +85,7 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyn
         "external_id": "mine",
         "address": ALICE,
         "stake_address": STAKE,
+        "payment_credential": address.show_payment_credential(address.of_node(ALICE)[1:29], "addr_vkh1"),
         "tx_hash": hash_of("a").hex(),
         "index": "0",
         "hash": hash_of("a").hex(),

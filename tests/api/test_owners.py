@@ -255,7 +255,7 @@ async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
     await db.execute(
         """
         WITH more AS (
-            INSERT INTO address SELECT 1000 + n, NULL, '\\x60' || substr(sha256(n::text::bytea), 5)
+            INSERT INTO address (address_no, raw) SELECT 1000 + n, '\\x60' || substr(sha256(n::text::bytea), 5)
             FROM generate_series(1, 10000) AS n RETURNING address_no
         )
         INSERT INTO holder SELECT asset_no, more.address_no, 1 FROM holder, more

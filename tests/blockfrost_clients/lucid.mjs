@@ -36,6 +36,7 @@ async function mint() {
   const hash = await send(lucid.newTx().mintAssets({ [unit]: 7n }).attach.MintingPolicy(policy));
   const [held] = await lucid.utxosAtWithUnit(address, unit);
   assert.deepEqual([held.txHash, held.assets[unit]], [hash, 7n]);
+  assert.deepEqual(await lucid.utxosAtWithUnit(paymentCredentialOf(address), unit), [held]);
   return hash;
 }
 

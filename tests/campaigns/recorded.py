@@ -79,6 +79,9 @@ def every_check(chain: Chain, seed: int) -> Iterator[Named]:
             random = Random(f"{seed} {place}")
             yield Named("address", partial(answers.check_histories, ledger=ledger, address=address, random=random))
         yield Named("address", partial(answers_owners.check_address, owners=owners, address=address))
+    for credential in owners.first_address:
+        check = partial(answers_owners.check_credential, owners=owners, credential=credential)
+        yield Named("payment credential", check)
     accounts = accounts_of(chain, owners)
     for account in accounts:
         check = partial(answers_owners.check_account, chain=chain, owners=owners, account=account)

@@ -600,11 +600,30 @@ class Facade:
             "script": payment is not None and payment["origin"] == "script",
         }
         self.one(path, expected, address=address)
-        self.listed(f"{path}/utxos", self.unspent(address), address=address)
-        for asset in some(random, 2, self.owners.held(address)):
+        self.check_owned(address, address, random)
+
+    def check_credential(self, credential: str, random: Random) -> None:
+        """Check the same for a payment credential, in one of its forms."""
+        path, known = "/addresses/{address}", self.owners.payment_credential(credential)
+        form = random.choice((credential, bech32("script", bech32_payload(credential))))
+        expected = {
+            "address": form,
+            "amount": {"lovelace": str(known["lovelace"])} | units(self.owners.held(credential)),
+            "stake_address": None,
+            "type": "shelley",
+            "script": known["origin"] == "script",
+        }
+        self.one(path, expected, address=form)
+        self.check_owned(credential, form, random)
+
+    def check_owned(self, owner: str, address: str, random: Random) -> None:
+        """Check the outputs and transactions of an owner, given its form in the question."""
+        path = "/addresses/{address}"
+        self.listed(f"{path}/utxos", self.unspent(owner), address=address)
+        for asset in some(random, 2, self.owners.held(owner)):
             name = "".join(asset)
-            self.listed(f"{path}/utxos/{{asset}}", self.unspent(address, asset), address=address, asset=name)
-        transactions = self.ledger.of_address.get(address, [])
+            self.listed(f"{path}/utxos/{{asset}}", self.unspent(owner, asset), address=address, asset=name)
+        transactions = self.owners.transactions.get(owner, [])
         places = [self.place(tx) for tx in transactions]
         self.listed(f"{path}/transactions", places, address=address)
         self.listed(f"{path}/txs", [tx.tx_hash for tx in transactions], address=address)
@@ -753,6 +772,11 @@ class Facade:
         yield bech32_payload(address)[0] if address.startswith("addr") else "byron"
         yield "assets", bool(self.owners.held(address))
         yield "unspent", bool(self.owners.outputs.get(address))
+
+    def traits_of_credential(self, credential: str) -> Iterator[object]:
+        transactions = self.owners.transactions.get(credential, [])
+        yield "shared", transactions != self.owners.transactions.get(self.owners.first_address[credential], [])
+        yield "unspent", bool(self.owners.outputs.get(credential))
 
     def traits_of_account(self, account: str) -> Iterator[object]:
         pools, used = self.chain.pools, bool(self.owners.transactions.get(account))
@@ -1041,6 +1065,8 @@ def check_facade(facade: Facade, random: Random, most: int) -> None:
         facade.check_transaction(tx)
     for address in various(random, most, sorted(facade.ledger.of_address), facade.traits_of_address):
         facade.check_address(address, random)
+    for credential in various(random, most, facade.owners.first_address, facade.traits_of_credential):
+        facade.check_credential(credential, random)
     for account in various(random, most, facade.accounts(), facade.traits_of_account):
         facade.check_account(account)
     holders, _ = chain.assets.holdings()

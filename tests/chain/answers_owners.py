@@ -83,7 +83,7 @@ def without_rewards(told: Json, expected: Json) -> Json:
 
 def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) -> None:
     """Check the balance of an account, its addresses, outputs, assets, transactions, delegations and withdrawals."""
-    path, ledger = f"/v1/accounts/{account}", owners.ledger
+    path = f"/v1/accounts/{account}"
     expected = account_info(chain, owners, account)
     same(path, without_rewards(caller.ok(path)["data"], expected), expected)
     check_owned(caller, owners, path, account)
@@ -95,17 +95,42 @@ def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) ->
     check_by_slot(caller, f"{path}/delegations", delegated, total=False)
     check_cursors(caller, f"{path}/delegations", delegated)
     check_by_slot(caller, f"{path}/withdrawals", owners.withdrawals(account), total=True)
-    transactions = owners.transactions.get(account, [])
+    check_transactions(caller, owners, path, account)
+
+
+def check_credential(caller: Caller, owners: Owners, credential: str) -> None:
+    """Check what the addresses with a payment credential hold, in each form of it, and their transactions."""
+    path, expected = f"/v1/payment-credentials/{credential}", owners.payment_credential(credential)
+    for form in (credential, bech32("script", bech32_payload(credential))):
+        same(path, caller.ok(f"/v1/payment-credentials/{form}")["data"], expected)
+    check_owned(caller, owners, path, credential)
+    check_transactions(caller, owners, path, credential)
+
+
+def check_transactions(caller: Caller, owners: Owners, path: str, owner: str) -> None:
+    """Check the transactions of an account or of a payment credential, from the beginning and from some depths."""
+    ledger, transactions = owners.ledger, owners.transactions.get(owner, [])
     for order in orders(transactions):
-        rows = transactions if order == "asc" else transactions[::-1]
+        rows = [ledger.entry(tx) for tx in (transactions if order == "asc" else transactions[::-1])]
         question = asked(f"{path}/transactions", {"order": order})
-        same(question, walk(caller, f"{path}/transactions", 7, order), [ledger.entry(tx) for tx in rows])
+        same(question, walk(caller, f"{path}/transactions", 7, order), rows)
+        check_slots(caller, f"{path}/transactions", rows, order)
+    check_depths(caller, f"{path}/transactions", [ledger.entry(tx) for tx in transactions], Random(owner), order="asc")
     detailed = walk(caller, f"{path}/transactions/detailed", 20, "asc")
     same(f"{path}/transactions/detailed", detailed, [ledger.detail(tx) for tx in transactions])
 
 
+def check_slots(caller: Caller, path: str, rows: list[Json], order: str) -> None:
+    """Check that a list begins at the slot of the entry in its middle."""
+    if rows:
+        slot = rows[len(rows) // 2]["slot_no"]
+        expected = [row for row in rows if (row["slot_no"] >= slot if order == "asc" else row["slot_no"] <= slot)]
+        body = caller.ok(path, order=order, fromSlot=slot, limit=3)
+        same(f"{path} from {slot}", (body["data"], body["pagination"]["total"]), (expected[:3], len(expected)))
+
+
 def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
-    """Check the unspent outputs of an address or account, also those with each of its assets, and its assets."""
+    """Check the unspent outputs of an owner, also those with each of its assets, and its assets."""
     unspent = owners.unspent(owner)
     for limit in (3, MAX_ROWS) if 3 < len(unspent) < 60 else (MAX_ROWS,):
         for order in orders(unspent):

@@ -88,6 +88,8 @@ def owner_of(column: str) -> str:
     for name in NATURAL_KEYS:
         if stem == name or stem.endswith(f"_{name}"):
             return name
+    if stem == "credential":
+        return "address"
     if stem.endswith("account"):
         return "account"
     raise AssertionError(f"column {column} numbers rows of no table in NATURAL_KEYS")

@@ -12,6 +12,7 @@ from tests.chain.model import (
     Output,
     OutputReference,
     Transaction,
+    bech32,
     bech32_payload,
     fingerprint,
     stake_address_of,
@@ -37,22 +38,36 @@ def first_uses(ledger: Ledger) -> list[str]:
     return list(dict.fromkeys([*before, *paid]))
 
 
+def owners_of(address: str) -> list[str]:
+    """An address, its stake address and its payment credential, as far as it has them."""
+    return [owner for owner in (address, stake_address_of(address), payment_credential_of(address)) if owner]
+
+
+def payment_credential_of(address: str) -> str | None:
+    """The hash in the payment part of an address, as the hash of a key (CIP-5, CIP-19). Byron's have none."""
+    return bech32("addr_vkh", bech32_payload(address)[1:29]) if address.startswith("addr") else None
+
+
 class Owners:
-    """The property of addresses and accounts, collected from a ledger at this moment."""
+    """The property of addresses, accounts and payment credentials, collected from a ledger at this moment."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.outputs: dict[str, list[tuple[OutputReference, Output]]] = defaultdict(list)
         self.transactions: dict[str, list[Transaction]] = defaultdict(list)
         self.addresses: dict[str, list[str]] = defaultdict(list)
+        self.first_address: dict[str, str] = {}
+        """By payment credential."""
         self.made: dict[OutputReference, Output] = {}
         self.spent_by: dict[OutputReference, Transaction] = {}
         self._add_outputs(ledger)
         self._add_transactions(ledger)
         for address in first_uses(ledger):
-            account = stake_address_of(address)
+            account, payment = stake_address_of(address), payment_credential_of(address)
             if account is not None:
                 self.addresses[account].append(address)
+            if payment is not None:
+                self.first_address.setdefault(payment, address)
 
     def _add_outputs(self, ledger: Ledger) -> None:
         genesis = [reference for reference in ledger.unspent if reference[0] not in ledger.transactions]
@@ -61,7 +76,7 @@ class Owners:
         for reference in (*genesis, *later):
             output = ledger.unspent[reference]
             self.made[reference] = output
-            for owner in filter(None, (output.address, stake_address_of(output.address))):
+            for owner in owners_of(output.address):
                 self.outputs[owner].append((reference, output))
 
     def _add_transactions(self, ledger: Ledger) -> None:
@@ -70,8 +85,7 @@ class Owners:
             self.made.update({(tx.tx_hash, index): output for index, output in tx.outputs})
             self.spent_by.update({reference: tx for reference, _ in tx.inputs})
             self.made.update({reference: source for reference, source in tx.inputs if source is not None})
-            accounts = {account for address in tx.addresses() if (account := stake_address_of(address)) is not None}
-            for owner in tx.addresses() | accounts:
+            for owner in {owner for address in tx.addresses() for owner in owners_of(address)}:
                 self.transactions[owner].append(tx)
 
     def position(self, tx: Transaction) -> Json:
@@ -157,6 +171,15 @@ class Owners:
             "stake_credential": stake,
             "stake_address": stake_address_of(address),
             **self.summary(address),
+        }
+
+    def payment_credential(self, credential: str) -> Json:
+        """GET /v1/payment-credentials/:credential."""
+        first = self.first_address.get(credential)
+        return {
+            "id": bech32_payload(credential).hex(),
+            "origin": None if first is None else ORIGINS[bech32_payload(first)[0] >> 4 & 1],
+            **self.summary(credential),
         }
 
     def withdrawals(self, account: str) -> list[Json]:

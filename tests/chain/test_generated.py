@@ -27,7 +27,13 @@ from tests.chain.answers import (
 )
 from tests.chain.answers_blockfrost import Facade, check_facade, paths
 from tests.chain.answers_lists import check_extended, check_labels, check_lists
-from tests.chain.answers_owners import check_account, check_account_holders, check_address, check_output
+from tests.chain.answers_owners import (
+    check_account,
+    check_account_holders,
+    check_address,
+    check_credential,
+    check_output,
+)
 from tests.chain.harness import Caller, Ledgerline, Node, until
 from tests.chain.model_attachments import Attachments
 from tests.chain.model_chain import ERAS, Chain, genesis_of
@@ -135,8 +141,13 @@ def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
 def check_owners(caller: Caller, model: Chain) -> None:
     """Every address, account and output, and the holders by account."""
     owners = Owners(model.ledger)
-    for address in [owner for owner in owners.outputs | owners.transactions if not owner.startswith("stake")]:
-        check_address(caller, owners, address)
+    credentials = owners.first_address
+    for owner in owners.outputs | owners.transactions:
+        if owner in credentials:
+            check_credential(caller, owners, owner)
+        elif not owner.startswith("stake"):
+            check_address(caller, owners, owner)
+    assert len({*credentials.values()}) < len({each for each in owners.outputs if each.startswith("addr")})
     for account in owners.addresses.keys() | model.pools.delegated.keys():
         check_account(caller, model, owners, account)
     for reference in owners.made:

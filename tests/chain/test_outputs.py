@@ -6,6 +6,7 @@ from random import Random
 import asyncpg
 import pytest
 
+from indexer.rows.caches import AddressNumbers
 from indexer.rows.outputs import UtxoRow
 from indexer.store import outputs
 from shared import database
@@ -13,8 +14,16 @@ from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
 from shared.network import PREVIEW
 from tests.chain.written import Written, pays, person, tx
 
-LISTS = ("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset")
-OWNERS = [(AddressNo(1), StakeNo(1)), (AddressNo(2), StakeNo(1)), (AddressNo(3), None), (AddressNo(4), StakeNo(2))]
+LISTS = (
+    *("utxo_bucket", "account_utxo_bucket", "credential_utxo_bucket"),
+    *("utxo_asset", "account_utxo_asset", "credential_utxo_asset"),
+)
+OWNERS: list[AddressNumbers] = [
+    (AddressNo(1), StakeNo(1), None),
+    (AddressNo(2), StakeNo(1), AddressNo(1)),
+    (AddressNo(3), None, None),
+    (AddressNo(4), StakeNo(2), AddressNo(1)),
+]
 
 
 @pytest.fixture
@@ -39,9 +48,9 @@ def some_outputs(random: Random, count: int, *, opening: float) -> list[UtxoRow]
     while len(found) < count:
         key, index = TxId(random.getrandbits(48)), random.randrange(3)
         if outputs.opens(key, index) or random.random() * 1024 * opening < 1:
-            address_no, stake_no = random.choice(OWNERS)
+            numbers = random.choice(OWNERS)
             asset_nos = tuple(AssetNo(number) for number in range(1, 4) if random.random() < 0.2)
-            found[key, index] = UtxoRow(key, index, random.getrandbits(40), address_no, stake_no, asset_nos or None)
+            found[key, index] = UtxoRow(key, index, random.getrandbits(40), *numbers, asset_nos or None)
     return list(found.values())
 
 
@@ -50,8 +59,15 @@ def in_their_places(random: Random, gone: list[UtxoRow]) -> list[UtxoRow]:
     found = []
     for row in gone:
         if random.random() < 0.5:
-            address_no, stake_no = random.choice((row[3:5], *OWNERS))
-            found.append(row._replace(lovelace=random.getrandbits(40), address_no=address_no, stake_no=stake_no))
+            address_no, stake_no, credential_no = random.choice((row[3:6], *OWNERS))
+            found.append(
+                row._replace(
+                    lovelace=random.getrandbits(40),
+                    address_no=address_no,
+                    stake_no=stake_no,
+                    credential_no=credential_no,
+                )
+            )
     return found
 
 
@@ -89,7 +105,7 @@ async def test_long_lists_equal_those_made_from_the_present_outputs(db: asyncpg.
         await outputs.change(db, gone, come)
         expected = await made_anew(db)
         assert await contents(db) == expected
-        long += bool(expected["utxo_bucket"]) and bool(expected["account_utxo_asset"])
+        long += all(expected[table] for table in ("utxo_bucket", "account_utxo_asset", "credential_utxo_asset"))
         if turn % 5 == 4:  # spent, and unspent again
             await outputs.change(db, come, gone)
             await outputs.change(db, gone, come)
@@ -100,7 +116,7 @@ async def test_long_lists_equal_those_made_from_the_present_outputs(db: asyncpg.
 async def test_a_bucket_counts_and_sums_its_outputs(db: asyncpg.Connection) -> None:
     rows = some_outputs(Random(1), 400, opening=0.2)
     await outputs.change(db, [], rows)
-    for address_no, _ in OWNERS:
+    for address_no, *_ in OWNERS:
         of_address = [row for row in rows if row.address_no == address_no]
         total = await db.fetchrow(
             "SELECT sum(outputs), sum(lovelace) FROM utxo_bucket WHERE address_no = $1", address_no

@@ -9,7 +9,7 @@ from tests.campaigns.recorded import every_check
 from tests.chain.answers import check_page, check_transaction, walk
 from tests.chain.answers_blockfrost import Facade, check_facade, some
 from tests.chain.answers_lists import check_extended, check_labels, check_lists
-from tests.chain.answers_owners import check_account, check_address, check_output
+from tests.chain.answers_owners import check_account, check_address, check_credential, check_output
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node
 from tests.chain.model_owners import Owners
@@ -44,6 +44,8 @@ def test_answers_about_a_recorded_chain_are_correct(ledgerline: Ledgerline, file
         owners = Owners(model)
         for address in islice(model.of_address, 40):
             check_address(caller, owners, address)
+        for credential in islice(owners.first_address, 20):
+            check_credential(caller, owners, credential)
         for account in islice(owners.addresses, 20):
             check_account(caller, chain, owners, account)
         for reference in islice(owners.made, 0, None, 1 + len(owners.made) // 100):

@@ -63,7 +63,8 @@ async def write(chain: Written) -> None:
     await chain.append(20, *(tx(f"rich{number}", rich, mint=mints((COIN, MAX_QUANTITY))) for number in range(3)))
     pair = pays(person("pair"), (REFERENCE, 1), (NFT, 1), datumHash="11" * 32)
     body = cbor2.dumps(cbor2.CBORTag(121, [{b"name": b"x"}, 1]))
-    await chain.append(30, tx("pair", pair, mint=mints((REFERENCE, 1), (NFT, 1))))
+    poor = pays(person("rich"), (NFT, 2))  # another address with the same payment credential
+    await chain.append(30, tx("pair", pair, poor, mint=mints((REFERENCE, 1), (NFT, 3))))
     again = pays(person("pair"), (REFERENCE, 1), datum=body.hex())
     await chain.append(40, tx("again", again, spends=(("pair", 0),), mint=mints((NFT, -1))))
     merged = tx(
@@ -178,7 +179,8 @@ PLANTED: dict[str, tuple[str, str]] = {
     "tip": ("UPDATE tip SET tx_count = tx_count + 1", "tx_count of tip: indexed 9, recomputed 8"),
     "block": ("UPDATE block SET tx_count = 2 WHERE slot_no = 10", "tx_count of block 10: indexed 2, recomputed 1"),
     "address": (
-        "INSERT INTO address SELECT 1000000, stake_no, raw FROM address WHERE address_no = 17",
+        "INSERT INTO address (address_no, stake_no, raw) SELECT 1000000, stake_no, raw FROM address"
+        " WHERE address_no = 17",
         "recomputed one number",
     ),
     "policy": ("UPDATE policy SET asset_count = 2", f"asset_count of policy {POLICY}: indexed 2, recomputed 3"),
@@ -249,6 +251,11 @@ PLANTED: dict[str, tuple[str, str]] = {
         "utxo_bucket of address_no 1 from tx_id -9223372036854775808, output_index 0: "
         "indexed 3 outputs with 4, recomputed None",
     ),
+    "credential_utxo_bucket": (
+        "INSERT INTO credential_utxo_bucket VALUES (1, 5, 1, 0, 0)",
+        "credential_utxo_bucket of credential_no 1 from tx_id 5, output_index 1: "
+        "indexed 0 outputs with 0, recomputed None",
+    ),
     "account_utxo_bucket": (
         "INSERT INTO account_utxo_bucket VALUES (1, 5, 1, 0, 0)",
         "account_utxo_bucket of stake_no 1 from tx_id 5, output_index 1: indexed 0 outputs with 0, recomputed None",
@@ -257,9 +264,21 @@ PLANTED: dict[str, tuple[str, str]] = {
         "INSERT INTO utxo_asset VALUES (1, 2, 3, 4)",
         "utxo_asset of address_no 1, asset_no 2, output 4 of tx_id 3: indexed a row, recomputed None",
     ),
+    "credential_utxo_asset": (
+        "INSERT INTO credential_utxo_asset VALUES (1, 2, 3, 4)",
+        "credential_utxo_asset of credential_no 1, asset_no 2, output 4 of tx_id 3: indexed a row, recomputed None",
+    ),
     "account_utxo_asset": (
         "INSERT INTO account_utxo_asset VALUES (1, 2, 3, 4)",
         "account_utxo_asset of stake_no 1, asset_no 2, output 4 of tx_id 3: indexed a row, recomputed None",
+    ),
+    "credential_tx": (
+        "UPDATE credential_tx SET tx_ids = set_byte(tx_ids, 7, 1)",
+        f"credential_tx of {person('rich', staked=True)}: indexed tx_id 1966081, recomputed None",
+    ),
+    "credential_holder": (
+        "UPDATE credential_holder SET quantity = quantity + 1",
+        f"held by the payment credential of {person('rich', staked=True)}: indexed 3, recomputed 2",
     ),
     "account_holder": (
         "UPDATE account_holder SET quantity = quantity + 1 WHERE account_no > 0",
@@ -314,6 +333,7 @@ async def test_an_error_in_each_derived_table_is_found_and_named(database_url: s
 
 LONG_LISTS = {
     *("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset"),
+    *("credential_utxo_bucket", "credential_utxo_asset"),
     *("holder_bucket", "policy_holder_bucket", "account_holder_bucket", "policy_account_holder_bucket"),
 }
 
@@ -350,7 +370,16 @@ SUBTLE = (
     "UPDATE utxo SET asset_nos = '{}' WHERE ctid = (SELECT min(ctid) FROM utxo WHERE asset_nos IS NULL)",
     "UPDATE utxo SET asset_nos = asset_nos || asset_nos WHERE tx_id = 40 << 16",
     "UPDATE utxo SET asset_nos = asset_nos || 1 WHERE tx_id = 40 << 16",
-    "INSERT INTO utxo SELECT tx_id, lovelace, address_no, stake_no, 77, asset_nos FROM utxo WHERE tx_id = 40 << 16",
+    "INSERT INTO utxo SELECT tx_id, lovelace, address_no, stake_no, credential_no, 77, asset_nos FROM utxo"
+    " WHERE tx_id = 40 << 16",
+    "UPDATE utxo SET credential_no = 1 WHERE tx_id = 40 << 16",
+    "UPDATE utxo SET credential_no = NULL WHERE credential_no IS NOT NULL",
+    "UPDATE address SET credential_no = 1 WHERE address_no = 21",
+    "UPDATE address SET credential_no = NULL WHERE credential_no IS NOT NULL",
+    "UPDATE credential_tx SET credential_no = 1000001",
+    "DELETE FROM credential_tx",
+    "UPDATE credential_holder SET credential_no = 1",
+    "DELETE FROM credential_holder",
     "DELETE FROM utxo WHERE tx_id = 40 << 16",
     "UPDATE account_holder SET account_no = account_no + 1000000 WHERE account_no > 0",
     "UPDATE account_holder SET asset_no = 1000001 WHERE account_no > 0",
@@ -393,7 +422,10 @@ async def test_no_single_error_escapes(database_url: str, db: asyncpg.Connection
 
 
 async def pay_exchange(chain: Written) -> None:
-    """Pay an account so that its list of unspent outputs, and that of its address, have buckets."""
+    """Pay an account so that its list of unspent outputs has buckets, and those of its address and of its payment
+    credential, whose first address is another one.
+    """
+    await chain.append(55, tx("exchange", pays(person("exchange"))))
     slots = (slot_no for slot_no in count(60) if any(opens(tx_id_of(slot_no, 0), index) for index in range(6)))
     outputs = [pays(person("exchange", staked=True), (COIN, 1)), *[pays(person("exchange", staked=True))] * 5]
     for slot_no in islice(slots, 5):

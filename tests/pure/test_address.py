@@ -243,3 +243,49 @@ def test_no_text_breaks_the_parser(text: str) -> None:
 @pytest.mark.parametrize("kind", range(4, 9))
 def test_pointer_enterprise_and_byron_addresses_have_no_stake(kind: int) -> None:
     assert address.stake_of(bytes((kind << 4,)) + bytes(56)) is None
+
+
+# The key and the script of the examples in CIP-19, and addresses of both there.
+CIP_19 = (
+    (
+        ("addr_vk1w0l2sr2zgfm26ztc6nl9xy8ghsk5sh6ldwemlpmp9xylzy4dtf7st80zhd",
+         "ADDR_VKH1JJFNZHXE966A33PSFENM0CT2UDKKR569QF55V4UPRGKGU8ZSVMG"),
+        "addr1vx2fxv2umyhttkxyxp8x0dlpdt3k6cwng5pxj3jhsydzers66hrl8",
+    ),
+    (
+        ("script1cda3khwqv60360rp5m7akt50m6ttapacs8rqhn5w342z7r35m37",),
+        "addr1w8phkx6acpnf78fuvxn0mkew3l0fd058hzquvz7w36x4gtcyjy7wx",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("forms, of_address", CIP_19)
+def test_each_form_of_a_payment_credential_is_that_of_its_addresses(forms: tuple[str, ...], of_address: str) -> None:
+    expected = address.payment_hash_of(address.parse(of_address, MAINNET))
+    for form in forms:
+        assert address.names_payment_credential(form)
+        assert address.parse_payment_credential(form) == expected
+    assert expected is not None
+    assert address.show_payment_credential(expected, forms[-1]) == forms[-1].lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "addr_vkh1uwu",
+        encoding.bech32_encode("addr_vkh", bytes(27)),
+        encoding.bech32_encode("addr_vk", bytes(28)),
+        encoding.bech32_encode("script", bytes(32)),
+        encoding.bech32_encode("stake_vkh", bytes(28)),
+        "script1cda3khwqv60360rp5m7akt50m6ttapacs8rqhn5w342z7r35m38",
+        PREVIEW_BASE,
+        "",
+    ],
+)
+def test_what_is_no_payment_credential_is_invalid(text: str) -> None:
+    with pytest.raises(InvalidAddress):
+        address.parse_payment_credential(text)
+
+
+def test_an_address_of_byron_has_no_payment_credential() -> None:
+    assert address.payment_hash_of(address.parse(MAINNET_BYRON, MAINNET)) is None

@@ -26,6 +26,7 @@ ADDRESSES = (0, 1, 2, 65_537, 100_000, 2**31 - 1)
 ASSETS = (0, 3, 65_539, 2**31 - 1)
 QUANTITIES = (1, 5, 2**31 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
 ACCOUNTS = {1: 7, 2: 7, 65_537: 0, 100_000: 2**31 - 2}
+CREDENTIALS = {2: 1, 65_537: 1, 100_000: 0}  # the first address with the same payment credential
 TOKENS = {3, 65_539}
 POLICIES = {0: 4, 3: 4, 65_539: 2**31 - 1}
 
@@ -116,6 +117,10 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
     for address_no, stake_no in ACCOUNTS.items():
         accounts[address_no] = stake_no + 1
     accounts.tofile(folder / "accounts")
+    credentials = np.zeros(max(CREDENTIALS) + 1, np.int32)
+    for address_no, credential_no in CREDENTIALS.items():
+        credentials[address_no] = credential_no + 1
+    credentials.tofile(folder / "credentials")
     policies = np.zeros(max(POLICIES) + 1, np.int32)
     for asset_no, policy_no in POLICIES.items():
         policies[asset_no] = policy_no
@@ -136,6 +141,8 @@ def figures(case: Case) -> Figures:
         touched |= {int(each.source.address_no) for each in case.inputs[TxId(row.tx_id)] if each.source}
         found["address_tx"].update((number, row.tx_id) for number in touched)
         found["account_tx"].update((number, row.tx_id) for number in {ACCOUNTS[n] for n in touched & ACCOUNTS.keys()})
+        shared = {CREDENTIALS[n] for n in touched & CREDENTIALS.keys()} - touched
+        found["credential_tx"].update((number, row.tx_id) for number in shared)
         for output in made:
             for asset_no, quantity in output.quantities.items():
                 found["asset_tx"][asset_no, row.tx_id] += quantity
@@ -148,6 +155,8 @@ def figures(case: Case) -> Figures:
                 found["policy_holder"][POLICIES.get(asset_no, 0), output.address_no] += quantity
                 found["account_holder"][asset_no, owner_no] += quantity
                 found["policy_account_holder"][POLICIES.get(asset_no, 0), owner_no] += quantity
+                if output.address_no in CREDENTIALS:
+                    found["credential_holder"][asset_no, CREDENTIALS[output.address_no]] += quantity
             if asset_no in TOKENS:
                 found["reference_output"][asset_no, tx_id << 16 | index] += 1 if spent_by is None else spent_by + 2
         if spent_by is None and output.address_no in ACCOUNTS:
@@ -156,6 +165,8 @@ def figures(case: Case) -> Figures:
             account = key_of(ACCOUNTS[output.address_no]) if output.address_no in ACCOUNTS else 0
             keys = sum(key_of(int(number)) for number in output.quantities)
             inside = key_of(output.address_no) * (output.lovelace + 1) + keys + account * 1_640_531_527
+            credential = key_of(CREDENTIALS[output.address_no]) if output.address_no in CREDENTIALS else 0
+            inside += credential * 1_183_186_591
             found["utxo"][tx_id, index] = inside % PRIME
     return found
 
@@ -163,9 +174,10 @@ def figures(case: Case) -> Figures:
 TABLES: dict[str, Callable[[int, int], int]] = {
     "address_tx": lambda address_no, tx_id: key_of(address_no) * weight_of(tx_id),
     "account_tx": lambda stake_no, tx_id: key_of(stake_no) * weight_of(tx_id),
+    "credential_tx": lambda credential_no, tx_id: key_of(credential_no) * weight_of(tx_id),
     "asset_tx": lambda asset_no, tx_id: key_of(asset_no) * weight_of(tx_id),
     **dict.fromkeys(
-        ("holder", "policy_holder", "account_holder", "policy_account_holder"),
+        ("holder", "policy_holder", "account_holder", "policy_account_holder", "credential_holder"),
         lambda held_no, owner_no: key_of(held_no + 2**30) * key_of(owner_no),
     ),
     "stake": lambda stake_no, _: key_of(stake_no),

@@ -218,7 +218,7 @@ def _fee_of(group: list[Effects], sources: dict[int, PaidOutput], rules: Rules =
             resolver.assets.update(
                 {policy + name: AssetNo(len(resolver.assets) + place) for place, name in enumerate(quantities)}
             )
-    resolver.addresses.update({output.address: (AddressNo(1), None) for output in outputs})
+    resolver.addresses.update({output.address: (AddressNo(1), None, None) for output in outputs})
     for account in ((b"\xe0" + bytes(28)), b"\xf0" + bytes(28)):
         resolver.stakes[account] = StakeNo(1)
     resolver.pools[bytes(28)] = PoolNo(1)
@@ -226,7 +226,7 @@ def _fee_of(group: list[Effects], sources: dict[int, PaidOutput], rules: Rules =
         named = {policy + name: quantity for policy, some in output.assets.items() for name, quantity in some.items()}
         held = {resolver.assets[asset]: quantity for asset, quantity in named.items()}
         in_row = packed.pack_output(AddressNo(1), output.lovelace, held)
-        resolved = ResolvedOutput(tx_id_of(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
+        resolved = ResolvedOutput(tx_id_of(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, None, held, 0)
         resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): resolved})
     block = packed_block.pack(
         BlockEffects(AT, 1, "", False, bytes(28), [group], "conway", 9), frames.NodePoint(7, _id(0)), PREVIEW

@@ -35,7 +35,9 @@ def test_an_output_of_two_forks_is_forgotten_once_it_is_spent(monkeypatch: pytes
     other = packed.output_key(bytes([1]) * 32, 0)
 
     def made(tx_id: int) -> ResolvedOutput:
-        return ResolvedOutput(TxId(tx_id), 0, packed.pack_output(AddressNo(1), 5, {}), 5, AddressNo(1), None, {}, 0)
+        return ResolvedOutput(
+            TxId(tx_id), 0, packed.pack_output(AddressNo(1), 5, {}), 5, AddressNo(1), None, None, {}, 0
+        )
 
     unspent.add({key: made(7), other: made(8)})
     for _ in range(UNCOMMITTED_PARTS):

@@ -912,6 +912,180 @@ class AsyncLedgerline(AsyncHttp):
             key="api_key",
         )
 
+    async def get_payment_credential(self, payment_credential: str) -> types.PaymentCredentialAnswer:
+        """Get a payment credential.
+
+        The answer has what its addresses hold, and their first and last transaction.
+        """
+        answer: types.PaymentCredentialAnswer = await self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}",
+            {"payment_credential": payment_credential},
+            {},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    async def list_payment_credential_utxos(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+        cursor: str | None = None,
+    ) -> types.UnspentOutputPage:
+        """List the unspent outputs of a payment credential.
+
+        With `asset`, only outputs that hold it are listed.
+        """
+        answer: types.UnspentOutputPage = await self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/utxos",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset, "cursor": cursor},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_utxos(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+        cursor: str | None = None,
+    ) -> AsyncIterator[types.UnspentOutput]:
+        """Every item of `list_payment_credential_utxos`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/utxos",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "order": order, "asset": asset, "cursor": cursor},
+            key="api_key",
+        )
+
+    async def list_payment_credential_assets(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
+    ) -> types.HoldingPage:
+        """List the assets in the unspent outputs of a payment credential."""
+        answer: types.HoldingPage = await self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/assets",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_assets(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
+    ) -> AsyncIterator[types.Holding]:
+        """Every item of `list_payment_credential_assets`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/assets",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "order": order, "cursor": cursor},
+            key="api_key",
+        )
+
+    async def list_payment_credential_transaction_history(
+        self,
+        payment_credential: str,
+        *,
+        offset: int | None = None,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> types.HistoryEntryPage:
+        """List the transactions of a payment credential.
+
+        A transaction is listed if it spends from an address with the credential or pays to one.
+        """
+        answer: types.HistoryEntryPage = await self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/transactions",
+            {"payment_credential": payment_credential},
+            {"offset": offset, "fromSlot": from_slot, "order": order, "limit": limit},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_transaction_history(
+        self,
+        payment_credential: str,
+        *,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[types.HistoryEntry]:
+        """Every item of `list_payment_credential_transaction_history`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/transactions",
+            {"payment_credential": payment_credential},
+            {"fromSlot": from_slot, "order": order, "limit": limit},
+            key="api_key",
+        )
+
+    async def list_payment_credential_transactions(
+        self,
+        payment_credential: str,
+        *,
+        offset: int | None = None,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        group_by_policy: bool | None = None,
+    ) -> types.TransactionPage:
+        """List the transactions of a payment credential with their inputs and outputs."""
+        answer: types.TransactionPage = await self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/transactions/detailed",
+            {"payment_credential": payment_credential},
+            {"offset": offset, "fromSlot": from_slot, "order": order, "limit": limit, "groupByPolicy": group_by_policy},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_transactions(
+        self,
+        payment_credential: str,
+        *,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        group_by_policy: bool | None = None,
+    ) -> AsyncIterator[types.Transaction]:
+        """Every item of `list_payment_credential_transactions`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/transactions/detailed",
+            {"payment_credential": payment_credential},
+            {"fromSlot": from_slot, "order": order, "limit": limit, "groupByPolicy": group_by_policy},
+            key="api_key",
+        )
+
     async def get_utxo(self, tx_hash: str, index: int) -> types.MadeOutputAnswer:
         """Get an output, spent or not.
 

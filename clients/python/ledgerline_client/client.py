@@ -910,6 +910,180 @@ class Ledgerline(Http):
             key="api_key",
         )
 
+    def get_payment_credential(self, payment_credential: str) -> types.PaymentCredentialAnswer:
+        """Get a payment credential.
+
+        The answer has what its addresses hold, and their first and last transaction.
+        """
+        answer: types.PaymentCredentialAnswer = self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}",
+            {"payment_credential": payment_credential},
+            {},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def list_payment_credential_utxos(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+        cursor: str | None = None,
+    ) -> types.UnspentOutputPage:
+        """List the unspent outputs of a payment credential.
+
+        With `asset`, only outputs that hold it are listed.
+        """
+        answer: types.UnspentOutputPage = self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/utxos",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset, "cursor": cursor},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_utxos(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[types.UnspentOutput]:
+        """Every item of `list_payment_credential_utxos`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/utxos",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "order": order, "asset": asset, "cursor": cursor},
+            key="api_key",
+        )
+
+    def list_payment_credential_assets(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
+    ) -> types.HoldingPage:
+        """List the assets in the unspent outputs of a payment credential."""
+        answer: types.HoldingPage = self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/assets",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_assets(
+        self,
+        payment_credential: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[types.Holding]:
+        """Every item of `list_payment_credential_assets`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/assets",
+            {"payment_credential": payment_credential},
+            {"limit": limit, "order": order, "cursor": cursor},
+            key="api_key",
+        )
+
+    def list_payment_credential_transaction_history(
+        self,
+        payment_credential: str,
+        *,
+        offset: int | None = None,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> types.HistoryEntryPage:
+        """List the transactions of a payment credential.
+
+        A transaction is listed if it spends from an address with the credential or pays to one.
+        """
+        answer: types.HistoryEntryPage = self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/transactions",
+            {"payment_credential": payment_credential},
+            {"offset": offset, "fromSlot": from_slot, "order": order, "limit": limit},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_transaction_history(
+        self,
+        payment_credential: str,
+        *,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[types.HistoryEntry]:
+        """Every item of `list_payment_credential_transaction_history`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/transactions",
+            {"payment_credential": payment_credential},
+            {"fromSlot": from_slot, "order": order, "limit": limit},
+            key="api_key",
+        )
+
+    def list_payment_credential_transactions(
+        self,
+        payment_credential: str,
+        *,
+        offset: int | None = None,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        group_by_policy: bool | None = None,
+    ) -> types.TransactionPage:
+        """List the transactions of a payment credential with their inputs and outputs."""
+        answer: types.TransactionPage = self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/transactions/detailed",
+            {"payment_credential": payment_credential},
+            {"offset": offset, "fromSlot": from_slot, "order": order, "limit": limit, "groupByPolicy": group_by_policy},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_payment_credential_transactions(
+        self,
+        payment_credential: str,
+        *,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        group_by_policy: bool | None = None,
+    ) -> Iterator[types.Transaction]:
+        """Every item of `list_payment_credential_transactions`, page by page."""
+        return self.pages(
+            "/v1/payment-credentials/{payment_credential}/transactions/detailed",
+            {"payment_credential": payment_credential},
+            {"fromSlot": from_slot, "order": order, "limit": limit, "groupByPolicy": group_by_policy},
+            key="api_key",
+        )
+
     def get_utxo(self, tx_hash: str, index: int) -> types.MadeOutputAnswer:
         """Get an output, spent or not.
 

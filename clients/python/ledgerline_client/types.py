@@ -747,6 +747,32 @@ class AccountWithdrawal(TypedDict):
     lovelace: int
 
 
+class PaymentCredentialAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: PaymentCredential
+    last_updated: LastUpdated
+
+
+class PaymentCredential(TypedDict):
+    """A payment credential and what its addresses hold: all with this hash in their payment part, whatever their
+    stake part. All counts of one that was never used are 0.
+
+    `id` is its hash. `origin` is that of its first address, `verificationKey` or `script`, null if there is
+    none. An address may name either for the same hash, so the form of the question makes no difference.
+    """
+
+    id: str
+    origin: Literal["script", "verificationKey"] | None
+    lovelace: int
+    utxo_count: int
+    asset_count: int
+    transaction_count: int
+    first_transaction: Position | None
+    last_transaction: Position | None
+
+
 class MadeOutputAnswer(TypedDict):
     """Data of a chain, with its last indexed block."""
 

@@ -254,6 +254,58 @@ export type ListAccountWithdrawalsOptions = {
   order?: "asc" | "desc" | undefined;
 };
 
+/** Options of `listPaymentCredentialUtxos`. */
+export type ListPaymentCredentialUtxosOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order, by slot, position in the block and index: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
+  asset?: string | undefined;
+  /** The `next_cursor` of a page of this list, to continue after that page. `offset` counts from there. */
+  cursor?: string | undefined;
+};
+
+/** Options of `listPaymentCredentialAssets`. */
+export type ListPaymentCredentialAssetsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order, by number in the index (roughly the order of first use): `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** The `next_cursor` of a page of this list, to continue after that page. `offset` counts from there. */
+  cursor?: string | undefined;
+};
+
+/** Options of `listPaymentCredentialTransactionHistory`. */
+export type ListPaymentCredentialTransactionHistoryOptions = {
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
+  fromSlot?: number | undefined;
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+};
+
+/** Options of `listPaymentCredentialTransactions`. */
+export type ListPaymentCredentialTransactionsOptions = {
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
+  fromSlot?: number | undefined;
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`. */
+  groupByPolicy?: boolean | undefined;
+};
+
 /** Options of `getAddresses`. */
 export type GetAddressesOptions = {
   ids: Array<string>;
@@ -1092,6 +1144,98 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): AsyncGenerator<types.AccountWithdrawal, void, undefined> {
     return this.pages(operations.listAccountWithdrawals, { stake_address: stakeAddress }, options, call);
+  }
+
+  /**
+   * Get a payment credential.
+   *
+   * The answer has what its addresses hold, and their first and last transaction.
+   */
+  getPaymentCredential(
+    paymentCredential: string,
+    call: CallOptions = {},
+  ): Promise<types.PaymentCredentialAnswer> {
+    return this.call(operations.getPaymentCredential, { payment_credential: paymentCredential }, {}, call);
+  }
+
+  /**
+   * List the unspent outputs of a payment credential.
+   *
+   * With `asset`, only outputs that hold it are listed.
+   */
+  listPaymentCredentialUtxos(
+    paymentCredential: string,
+    options: ListPaymentCredentialUtxosOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UnspentOutputPage> {
+    return this.call(operations.listPaymentCredentialUtxos, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /** Every item of `listPaymentCredentialUtxos`, page by page. */
+  iteratePaymentCredentialUtxos(
+    paymentCredential: string,
+    options: Omit<ListPaymentCredentialUtxosOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UnspentOutput, void, undefined> {
+    return this.pages(operations.listPaymentCredentialUtxos, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /** List the assets in the unspent outputs of a payment credential. */
+  listPaymentCredentialAssets(
+    paymentCredential: string,
+    options: ListPaymentCredentialAssetsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HoldingPage> {
+    return this.call(operations.listPaymentCredentialAssets, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /** Every item of `listPaymentCredentialAssets`, page by page. */
+  iteratePaymentCredentialAssets(
+    paymentCredential: string,
+    options: Omit<ListPaymentCredentialAssetsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Holding, void, undefined> {
+    return this.pages(operations.listPaymentCredentialAssets, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /**
+   * List the transactions of a payment credential.
+   *
+   * A transaction is listed if it spends from an address with the credential or pays to one.
+   */
+  listPaymentCredentialTransactionHistory(
+    paymentCredential: string,
+    options: ListPaymentCredentialTransactionHistoryOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HistoryEntryPage> {
+    return this.call(operations.listPaymentCredentialTransactionHistory, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /** Every item of `listPaymentCredentialTransactionHistory`, page by page. */
+  iteratePaymentCredentialTransactionHistory(
+    paymentCredential: string,
+    options: Omit<ListPaymentCredentialTransactionHistoryOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.HistoryEntry, void, undefined> {
+    return this.pages(operations.listPaymentCredentialTransactionHistory, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /** List the transactions of a payment credential with their inputs and outputs. */
+  listPaymentCredentialTransactions(
+    paymentCredential: string,
+    options: ListPaymentCredentialTransactionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.TransactionPage> {
+    return this.call(operations.listPaymentCredentialTransactions, { payment_credential: paymentCredential }, options, call);
+  }
+
+  /** Every item of `listPaymentCredentialTransactions`, page by page. */
+  iteratePaymentCredentialTransactions(
+    paymentCredential: string,
+    options: Omit<ListPaymentCredentialTransactionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Transaction, void, undefined> {
+    return this.pages(operations.listPaymentCredentialTransactions, { payment_credential: paymentCredential }, options, call);
   }
 
   /**

@@ -242,6 +242,40 @@ export const listAccountWithdrawals: Operation = {
   quantities: { data: { lovelace: true } },
 };
 
+export const getPaymentCredential: Operation = {
+  method: "GET",
+  path: "/v1/payment-credentials/{payment_credential}",
+  key: "apiKey",
+  quantities: { data: { lovelace: true } },
+};
+
+export const listPaymentCredentialUtxos: Operation = {
+  method: "GET",
+  path: "/v1/payment-credentials/{payment_credential}/utxos",
+  key: "apiKey",
+  quantities: { data: { value: { lovelace: true, assets: true } } },
+};
+
+export const listPaymentCredentialAssets: Operation = {
+  method: "GET",
+  path: "/v1/payment-credentials/{payment_credential}/assets",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const listPaymentCredentialTransactionHistory: Operation = {
+  method: "GET",
+  path: "/v1/payment-credentials/{payment_credential}/transactions",
+  key: "apiKey",
+};
+
+export const listPaymentCredentialTransactions: Operation = {
+  method: "GET",
+  path: "/v1/payment-credentials/{payment_credential}/transactions/detailed",
+  key: "apiKey",
+  quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } } } },
+};
+
 export const getUtxo: Operation = {
   method: "GET",
   path: "/v1/utxos/{tx_hash}/{index}",

@@ -685,6 +685,31 @@ export interface AccountWithdrawal {
 }
 
 /** Data of a chain, with its last indexed block. */
+export interface PaymentCredentialAnswer {
+  success: true;
+  data: PaymentCredential;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A payment credential and what its addresses hold: all with this hash in their payment part, whatever their
+ * stake part. All counts of one that was never used are 0.
+ *
+ * `id` is its hash. `origin` is that of its first address, `verificationKey` or `script`, null if there is none.
+ * An address may name either for the same hash, so the form of the question makes no difference.
+ */
+export interface PaymentCredential {
+  id: string;
+  origin: "script" | "verificationKey" | null;
+  lovelace: bigint;
+  utxo_count: number;
+  asset_count: number;
+  transaction_count: number;
+  first_transaction: Position | null;
+  last_transaction: Position | null;
+}
+
+/** Data of a chain, with its last indexed block. */
 export interface MadeOutputAnswer {
   success: true;
   data: MadeOutput;

@@ -1,4 +1,4 @@
-"""The stake credential of each address, the policy of each asset, and which assets are reference tokens: files that all
+"""The credentials of each address, the policy of each asset, and which assets are reference tokens: files that all
 processes of verify map.
 
 A part of history names tens of thousands of addresses and assets. Looking up each in a complete list takes a fraction
@@ -17,27 +17,34 @@ import numpy.typing as npt
 
 from indexer.verify.keys import Ints, Mask
 from shared import metadata, sql
-from shared.ledger import AddressNo, StakeNo
+from shared.ledger import AddressNo
 
 _CHUNK_NUMBERS = 1 << 20
-_ACCOUNTS, _POLICIES, _TOKENS = "accounts", "policies", "reference-tokens"
+_ACCOUNTS, _CREDENTIALS = "accounts", "credentials"
+_POLICIES, _TOKENS = "policies", "reference-tokens"
 
 
 class Numbers:
     """The lists of one snapshot.
 
-    The first has for each address_no the stake_no of its stake credential plus 1, or 0 without one. The second has for
-    each asset_no its policy_no. The third has a byte for each asset_no, 1 for a reference token.
+    The first has for each address_no the stake_no of its stake credential plus 1, or 0 without one, the second its
+    credential_no plus 1, or 0. The third has for each asset_no its policy_no. The fourth has a byte for each asset_no,
+    1 for a reference token.
     """
 
     def __init__(self, folder: Path) -> None:
         self._accounts = np.memmap(folder / _ACCOUNTS, np.int32, "r")
+        self._credentials = np.memmap(folder / _CREDENTIALS, np.int32, "r")
         self._policies = np.memmap(folder / _POLICIES, np.int32, "r")
         self._tokens = np.memmap(folder / _TOKENS, np.uint8, "r")
 
     def account_nos(self, address_no: Ints) -> Ints:
         """The accounts of some addresses, -1 for one that has none or no row. Other checks report the latter."""
         return _at(self._accounts, address_no) - 1
+
+    def credential_nos(self, address_no: Ints) -> Ints:
+        """The credential_no of some addresses, -1 for one that has none or no row."""
+        return _at(self._credentials, address_no) - 1
 
     def policy_nos(self, asset_no: Ints) -> Ints:
         """The policies of some assets, 0 for one that has no row, which other checks report."""
@@ -59,10 +66,13 @@ async def write(db: asyncpg.Connection, folder: Path) -> None:
     """Write the files of the open snapshot to a folder."""
     ends = await _ends.only(db)
     accounts = np.memmap(folder / _ACCOUNTS, np.int32, "w+", shape=ends.address_nos or 1)
+    credentials = np.memmap(folder / _CREDENTIALS, np.int32, "w+", shape=ends.address_nos or 1)
     for first in range(0, ends.address_nos, _CHUNK_NUMBERS):
-        found = await _accounts.only(db, first, min(first + _CHUNK_NUMBERS, ends.address_nos))
-        if found.address_nos:
-            accounts[found.address_nos] = np.array(found.stake_nos) + 1
+        last = min(first + _CHUNK_NUMBERS, ends.address_nos)
+        for numbers, column in ((accounts, "stake_no"), (credentials, "credential_no")):
+            found = await _of_addresses[column].only(db, first, last)
+            if found.address_nos:
+                numbers[found.address_nos] = np.array(found.numbers) + 1
     policies = np.memmap(folder / _POLICIES, np.int32, "w+", shape=ends.asset_nos or 1)
     for first in range(0, ends.asset_nos, _CHUNK_NUMBERS):
         of_assets = await _policies.only(db, first, min(first + _CHUNK_NUMBERS, ends.asset_nos))
@@ -82,9 +92,9 @@ class _Ends(msgspec.Struct, frozen=True):
     asset_nos: int
 
 
-class _Accounts(msgspec.Struct, frozen=True):
+class _OfAddresses(msgspec.Struct, frozen=True):
     address_nos: list[AddressNo]
-    stake_nos: list[StakeNo]
+    numbers: list[int]
 
 
 class _Policies(msgspec.Struct, frozen=True):
@@ -94,6 +104,8 @@ class _Policies(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _ends = _sql.query("ends", _Ends)
-_accounts = _sql.query("accounts", _Accounts)
+_of_addresses = {
+    column: _sql.query("of_addresses", _OfAddresses, column=column) for column in ("stake_no", "credential_no")
+}
 _policies = _sql.query("policies", _Policies)
 _reference_tokens = _sql.values("reference_tokens", int)

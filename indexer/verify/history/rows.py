@@ -39,6 +39,7 @@ class GenesisOutput(msgspec.Struct, frozen=True):
     lovelace: int
     address_no: AddressNo | None
     stake_no: StakeNo | None
+    credential_no: AddressNo | None
     in_history: bool
 
     @property

@@ -8,6 +8,6 @@ ORDER BY tx_id
 
 -- name: genesis_outputs
 -- With the numbers of their addresses and stake credentials.
-SELECT tx_id, tx_hash, address, lovelace, address_no, stake_no,
+SELECT tx_id, tx_hash, address, lovelace, address_no, stake_no, credential_no,
        EXISTS (SELECT FROM address_tx WHERE address_tx.address_no = address.address_no) AS in_history
 FROM genesis_output g LEFT JOIN address ON address.raw = g.address

@@ -51,7 +51,8 @@ def _asset_check(table: str, buckets: Buckets) -> Check:
     return table, _sql.query("check_utxo_asset", Difference, **parts)
 
 
-_OUTPUT_LISTS = (outputs.BUCKETS["utxo_bucket"], outputs.BUCKETS["account_utxo_bucket"])
+_OUTPUT_LISTS = tuple(outputs.BUCKETS.values())
+_OUTPUT_ASSETS = ("utxo_asset", "account_utxo_asset", "credential_utxo_asset")
 
 CHECKS: tuple[Check, ...] = (
     *map(_check, ("tip", "address", "policy")),
@@ -59,7 +60,7 @@ CHECKS: tuple[Check, ...] = (
     _bucket_check(supplies.BUCKETS, "supply %s, name %s", "-rank, encode(name, 'hex')"),
     _check("dropped_output"),
     *(_bucket_check(buckets, "tx_id %s, output_index %s") for buckets in _OUTPUT_LISTS),
-    *map(_asset_check, ("utxo_asset", "account_utxo_asset"), _OUTPUT_LISTS),
+    *map(_asset_check, _OUTPUT_ASSETS, _OUTPUT_LISTS),
     *(
         _bucket_check(buckets, f"quantity %s, {buckets.tie.removeprefix('lowest_')} %s")
         for buckets in holders.BUCKETS.values()

@@ -28,7 +28,8 @@ LIMIT $1
 
 -- name: check_address
 -- Every asset has exactly one number. The stake credential of a base address follows from its bytes, which are a header
--- and a hash of 28 bytes at least (CIP-19). histories.py finds addresses of history without a row.
+-- and a hash of 28 bytes at least (CIP-19). All addresses with a payment credential but the first name the first.
+-- histories.py finds addresses of history without a row.
 --
 -- NOTE: without an order, the planner expects to stop at the first differences, and looks up one stake credential after
 -- the other. With the names of assets grouped on their own, an index is enough for them.
@@ -42,6 +43,12 @@ LEFT JOIN stake ON stake.raw = CASE WHEN length(address.raw) >= 29 AND get_byte(
     set_byte(substring(address.raw FROM 29 FOR 29), 0,
              CASE WHEN get_byte(address.raw, 0) < 32 THEN 224 ELSE 240 END | (get_byte(address.raw, 0) & 15)) END
 WHERE address.stake_no IS DISTINCT FROM stake.stake_no
+UNION ALL
+SELECT 'credential_no of', address.raw, address.credential_no::text, nullif(first.address_no, address.address_no)::text
+FROM address
+LEFT JOIN (SELECT payment_hash(raw) AS hash, min(address_no) AS address_no FROM address GROUP BY 1) first
+    ON first.hash = payment_hash(address.raw)
+WHERE address.credential_no IS DISTINCT FROM nullif(first.address_no, address.address_no)
 UNION ALL
 SELECT format('asset_no of policy_no %s, name %s', policy_no, encode(name, 'hex')), NULL,
        string_agg(asset_no::text, ' and '), 'one number'

@@ -80,6 +80,7 @@ CHANGING = {
     "holder": _holders("holder", "asset_no", "address_no"),
     "policy_holder": _holders("policy_holder", "policy_no", "address_no"),
     "account_holder": _holders("account_holder", "asset_no", "account_no"),
+    "credential_holder": _holders("credential_holder", "asset_no", "credential_no"),
     "policy_account_holder": _holders("policy_account_holder", "policy_no", "account_no"),
     **{table: Stored(_sql.text(table)) for table in ("utxo", "stake", "address_count")},
 }

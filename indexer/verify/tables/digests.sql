@@ -21,9 +21,9 @@ $$
 -- name: make_left_output
 -- The outputs that `spender` does not name: the unspent ones, and those that the ledger has dropped.
 CREATE OR REPLACE TEMPORARY VIEW left_output AS
-SELECT tx_id, output_index, lovelace, address_no, stake_no, asset_nos FROM utxo
+SELECT tx_id, output_index, lovelace, address_no, stake_no, credential_no, asset_nos FROM utxo
 UNION ALL
-SELECT tx_id, output_index, lovelace, address_no, NULL, NULL FROM dropped_output
+SELECT tx_id, output_index, lovelace, address_no, NULL, NULL, NULL FROM dropped_output
 
 -- name: digest
 -- By partition, of which there are 4096.
@@ -46,6 +46,7 @@ SELECT tx_id AS first, output_index AS second,
        pg_temp.weight_of(tx_id) * (output_index + 1::bigint) % 2860486313 AS hash,
        (pg_temp.key_of(address_no) * (lovelace % 2860486313 + 1) % 2860486313
         + coalesce(pg_temp.key_of(stake_no), 0) * 1640531527 % 2860486313
+        + coalesce(pg_temp.key_of(credential_no), 0) * 1183186591 % 2860486313
         + CASE WHEN asset_nos IS NULL THEN 0 ELSE (
               SELECT CASE WHEN array_agg(asset_no ORDER BY asset_no) = asset_nos
                           THEN sum(pg_temp.key_of(asset_no)) % 2860486313 ELSE -1 END::bigint

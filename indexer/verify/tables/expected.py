@@ -23,16 +23,19 @@ from shared.sql import Connection
 
 _ACCOUNT_FACTOR = 1_640_531_527
 """Tells the account of an output from its address. digests.sql has the same."""
+_CREDENTIAL_FACTOR = 1_183_186_591
+"""Tells its credential_no from both. digests.sql has the same."""
 
 
 def of_genesis(outputs: Sequence[GenesisOutput], spenders: Spenders) -> dict[str, Entries]:
     """The entries of genesis outputs, by table."""
     made, tx_id = flows.of_genesis(outputs), ints([output.tx_id for output in outputs])
     account_no = ints([-1 if output.stake_no is None else output.stake_no for output in outputs])
+    credential_no = ints([-1 if output.credential_no is None else output.credential_no for output in outputs])
     unspent = spenders.of_genesis(outputs) < 0
     untouched = {output.address_no: output.stake_no for output in outputs if output.stake_no and not output.in_history}
     return {
-        "utxo": _unspent(made, account_no, tx_id, unspent),
+        "utxo": _unspent(made, account_no, credential_no, tx_id, unspent),
         "stake": _balances(made, account_no, unspent),
         "address_count": entries.of_accounts(ints(untouched.values())),
     }
@@ -53,14 +56,16 @@ def of_flows(flows: Flows, numbers: Numbers) -> dict[str, Entries]:
     """The same, as far as they follow from outputs and inputs alone."""
     made, spent, unspent = flows.made, flows.spent, flows.spent_by < 0
     row, address_no = np.concatenate((made.row, spent.row)), np.concatenate((made.address_no, spent.address_no))
-    account_no = numbers.account_nos(address_no)
+    account_no, credential_no = numbers.account_nos(address_no), numbers.credential_nos(address_no)
     known, of_made = account_no >= 0, account_no[: len(made.row)]
+    credential_of_made = credential_no[: len(made.row)]
     return {
         "address_tx": _touched(flows.tx_id, row, address_no),
         "account_tx": _touched(flows.tx_id, row[known], account_no[known]),
+        "credential_tx": _touched_by_others(flows.tx_id, row, address_no, credential_no),
         "asset_tx": _payments(flows),
-        **_holdings(made, of_made, unspent, numbers),
-        "utxo": _unspent(made, of_made, flows.tx_id[made.row], unspent),
+        **_holdings(made, of_made, credential_of_made, unspent, numbers),
+        "utxo": _unspent(made, of_made, credential_of_made, flows.tx_id[made.row], unspent),
         "stake": _balances(made, of_made, unspent),
         "reference_output": _tokens(flows, numbers),
     }
@@ -68,7 +73,17 @@ def of_flows(flows: Flows, numbers: Numbers) -> dict[str, Entries]:
 
 def _touched(tx_id: Ints, row: Ints, number: Ints) -> Entries:
     """The addresses or accounts of each transaction, each of which counts once."""
-    touched = distinct(row << 32 | number)
+    return _in_histories(tx_id, distinct(row << 32 | number))
+
+
+def _touched_by_others(tx_id: Ints, row: Ints, address_no: Ints, credential_no: Ints) -> Entries:
+    """The payment credentials of each transaction that has not their first addresses."""
+    known = credential_no >= 0
+    touched = distinct(row[known] << 32 | credential_no[known])
+    return _in_histories(tx_id, touched[~np.isin(touched, row << 32 | address_no)])
+
+
+def _in_histories(tx_id: Ints, touched: Ints) -> Entries:
     owner, by = touched & 0xFFFFFFFF, touched >> 32
     return Entries(owner, tx_id[by], key_of(owner) * weight_of(tx_id)[by] % PRIME, np.ones_like(owner))
 
@@ -81,16 +96,20 @@ def _payments(flows: Flows) -> Entries:
     return Entries(assets.asset_no, flows.tx_id[row], hashes, assets.quantity)
 
 
-def _holdings(made: OutputColumns, account_no: Ints, unspent: Mask, numbers: Numbers) -> dict[str, Entries]:
-    """The assets in unspent outputs, by asset or policy, and by address or account: an address without a stake
-    credential is an account of its own, with the negative number.
+def _holdings(
+    made: OutputColumns, account_no: Ints, credential_no: Ints, unspent: Mask, numbers: Numbers
+) -> dict[str, Entries]:
+    """The assets in unspent outputs, by asset or policy, and by address, account or payment credential: an address
+    without a stake credential is an account of its own, with the negative number.
     """
     held = unspent[made.assets.place]
     output = made.assets.place[held]
     asset_no, address_no, quantity = made.assets.asset_no[held], made.address_no[output], made.assets.quantity[held]
     policy_no = numbers.policy_nos(asset_no)
     owner_no = np.where(account_no[output] >= 0, account_no[output], -address_no)
+    shared = credential_no[output] >= 0
     return {
+        "credential_holder": _held(asset_no[shared], credential_no[output][shared], quantity[shared]),
         "holder": _held(asset_no, address_no, quantity),
         "policy_holder": _held(policy_no, address_no, quantity),
         "account_holder": _held(asset_no, owner_no, quantity),
@@ -113,14 +132,16 @@ def _balances(made: OutputColumns, account_no: Ints, unspent: Mask) -> Entries:
     return Entries(account_no, np.zeros_like(account_no), key_of(account_no), made.lovelace[known])
 
 
-def _unspent(made: OutputColumns, account_no: Ints, tx_id: Ints, unspent: Mask) -> Entries:
+def _unspent(made: OutputColumns, account_no: Ints, credential_no: Ints, tx_id: Ints, unspent: Mask) -> Entries:
     """Unspent outputs, with a sum of what is in them."""
     held = sums_at(made.assets.key, made.assets.place, len(made.row))[unspent]
     tx_id, index, account_no = tx_id[unspent], made.index[unspent], account_no[unspent]
     lovelace = key_of(made.address_no[unspent]) * (made.lovelace[unspent] % PRIME + 1) % PRIME
     account = np.where(account_no >= 0, key_of(account_no), 0) * _ACCOUNT_FACTOR % PRIME
+    credential_no = credential_no[unspent]
+    credential = np.where(credential_no >= 0, key_of(credential_no), 0) * _CREDENTIAL_FACTOR % PRIME
     hashes = weight_of(tx_id) * (index + 1) % PRIME
-    return Entries(tx_id, index, hashes, (lovelace + held + account) % PRIME)
+    return Entries(tx_id, index, hashes, (lovelace + held + account + credential) % PRIME)
 
 
 def _tokens(flows: Flows, numbers: Numbers) -> Entries:

@@ -213,15 +213,25 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 def _kind(
-    history: str, owner_no: str, owner: str, entries: str, entry: np.dtype[np.void], *, may_be_0: bool = False
+    history: str,
+    owner_no: str,
+    owner: str,
+    entries: str,
+    entry: np.dtype[np.void],
+    *,
+    may_be_0: bool = False,
+    key: str = "",
 ) -> _Kind:
+    """`key` is the column of `owner` to which `owner_no` refers, if its name differs."""
     return _Kind(
         owner_no,
         owner,
         entry,
         1 if may_be_0 else 0,
         _sql.query("ranges", HistoryRange, history=history, owner_no=owner_no),
-        _sql.query("chunks", _Chunk, history=history, owner_no=owner_no, entries=entries, owner=owner),
+        _sql.query(
+            "chunks", _Chunk, history=history, owner_no=owner_no, entries=entries, owner=owner, key=key or owner_no
+        ),
     )
 
 
@@ -239,6 +249,7 @@ _sql = sql.beside(__file__)
 _KINDS = {
     "address_tx": _kind("address_tx", "address_no", "address", "tx_ids", _TX),
     "account_tx": _kind("account_tx", "stake_no", "stake", "tx_ids", _TX),
+    "credential_tx": _kind("credential_tx", "credential_no", "address", "tx_ids", _TX, key="address_no"),
     "account_withdrawal": _kind("account_withdrawal", "stake_no", "stake", "entries", _QUANTITY, may_be_0=True),
     "asset_tx": _kind("asset_tx", "asset_no", "asset", "entries", _QUANTITY),
     "label_tx": _without_owners("label_tx", "label_no", "tx_ids"),

@@ -8,10 +8,10 @@ FROM generate_series((SELECT min({owner_no}) FROM {history}), (SELECT max({owner
 
 -- name: chunks
 -- The chunks of a {history} from row number $1 to $2, in order, and whether their {owner} exists.
-SELECT {owner_no} AS number, chunk, {entries} AS entries, {owner}.{owner_no} IS NOT NULL AS owned
-FROM {history} LEFT JOIN {owner} USING ({owner_no})
-WHERE {owner_no} BETWEEN $1 AND $2
-ORDER BY {owner_no}, chunk
+SELECT h.{owner_no} AS number, chunk, {entries} AS entries, owner.{key} IS NOT NULL AS owned
+FROM {history} h LEFT JOIN {owner} owner ON owner.{key} = h.{owner_no}
+WHERE h.{owner_no} BETWEEN $1 AND $2
+ORDER BY h.{owner_no}, chunk
 
 -- name: sparse_ranges
 -- Ranges of $1 numbers that a {history} has.

@@ -19,17 +19,19 @@ ORDER BY of_table
 -- The indexes that are sorted (btree) or look up by hash, the table and the condition of each, the pages of the table,
 -- and a statement that counts the rows which are found in its order, those with an equal value once if it is unique
 -- (none of their columns may be null); or, of the rows from ctid $1 to before $2, all, those which are found by their
--- own values, and all rows with an equal value.
+-- own values, and all rows with an equal value. A hash index has no entry for a null.
 SELECT name, of_table, method = 'hash' AS hashed, condition, pages, indcheckxmin AS checks_xmin,
        CASE method WHEN 'btree' THEN
            format('SELECT count(*) FROM (SELECT %s FROM %I WHERE %s ORDER BY %s OFFSET 0) AS entry',
                   CASE WHEN indisunique THEN 'DISTINCT ' || names ELSE '' END, of_table, coalesce(condition, 'true'),
                       columns)
        ELSE
-           format('SELECT (SELECT count(*) FROM %1$I WHERE ctid >= $1 AND ctid < $2),'
+           format('SELECT (SELECT count(*) FROM %1$I'
+                  ' WHERE ctid >= $1 AND ctid < $2 AND %3$s AND %2$s IS NOT NULL),'
                   ' count(*) FILTER (WHERE one.ctid = other.ctid), count(*)'
-                  ' FROM %1$I one JOIN %1$I other ON one.%2$s = other.%2$s WHERE one.ctid >= $1 AND one.ctid < $2',
-                  of_table, columns)
+                  ' FROM (SELECT ctid, %2$s AS value FROM %1$I WHERE ctid >= $1 AND ctid < $2 AND %3$s) one'
+                  ' JOIN (SELECT ctid, %2$s AS value FROM %1$I WHERE %3$s) other ON one.value = other.value',
+                  of_table, columns, coalesce(condition, 'true'))
        END AS statement
 FROM (
     SELECT i.relname::text AS name, t.relname::text AS of_table, amname AS method, indisunique, indcheckxmin,

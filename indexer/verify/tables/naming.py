@@ -41,6 +41,8 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
     match table:
         case "address_tx":
             return _whose(f"{table} of", "address_no", first, await _address_of.one(db, first))
+        case "credential_tx":
+            return _whose(f"{table} of", "credential_no", first, await _address_of.one(db, first))
         case "account_tx" | "account_withdrawal":
             return _whose(f"{table} of", "stake_no", first, await _stake_of.one(db, first))
         case "label_tx":
@@ -49,6 +51,9 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
             return f"{table} of asset {await _asset_of.only(db, first)}", None
         case "holder":
             return f"asset {await _asset_of.only(db, first)} held by", await _address_of.one(db, second)
+        case "credential_holder":
+            whose = f"asset {await _asset_of.only(db, first)} held by the payment credential of"
+            return whose, await _address_of.one(db, second)
         case "policy_holder":
             return f"policy {await _policy_of.only(db, first)} held by", await _address_of.one(db, second)
         case "account_holder":
@@ -68,7 +73,7 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
 
 def _show(table: str, pair: _Pair, quantity: Decimal) -> str:
     match table:
-        case "address_tx" | "account_tx" | "label_tx":
+        case "address_tx" | "account_tx" | "credential_tx" | "label_tx":
             return f"tx_id {pair[1]}" if quantity == 1 else f"tx_id {pair[1]}, {quantity} times"
         case "asset_tx":
             return f"tx_id {pair[1]} with {quantity}"
@@ -94,9 +99,9 @@ async def _utxo(db: Connection, pair: _Pair, *, is_expected: bool) -> Difference
     address_no = output.address_no if output else stored.address_no if stored else 0
     recomputed = None
     if output is not None and is_expected:
-        stake_no = await _stake_no_of.one(db, output.address_no) or ""
+        numbers = await _numbers_of.one(db, output.address_no) or "stake_no , credential_no "
         asset_nos = "{" + ",".join(map(str, sorted(output.quantities))) + "}" if output.quantities else ""
-        recomputed = f"{output.lovelace} lovelace, address_no {address_no}, stake_no {stake_no}, asset_nos {asset_nos}"
+        recomputed = f"{output.lovelace} lovelace, address_no {address_no}, {numbers}, asset_nos {asset_nos}"
     what = f"utxo {f'tx_id {tx_id}' if made is None else made.hash.hex()}#{index} of"
     return Difference(what, await _address_of.one(db, address_no), None if stored is None else stored.says, recomputed)
 
@@ -131,6 +136,6 @@ _asset_of = _sql.values("asset_of", str)
 _policy_of = _sql.values("policy_of", str)
 _stake_of = _sql.values("stake_of", bytes)
 _address_of = _sql.values("address_of", bytes)
-_stake_no_of = _sql.values("stake_no_of", int)
+_numbers_of = _sql.values("numbers_of", str)
 _made_by = _sql.query("made_by", _Made)
 _stored_output = _sql.query("stored_output", _StoredOutput)

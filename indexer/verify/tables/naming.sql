@@ -15,9 +15,9 @@ SELECT raw FROM stake WHERE stake_no = $1
 -- name: address_of
 SELECT raw FROM address WHERE address_no = $1
 
--- name: stake_no_of
--- The stake credential of an address that has one.
-SELECT stake_no FROM address WHERE address_no = $1 AND stake_no IS NOT NULL
+-- name: numbers_of
+-- The numbers of the credentials of an address.
+SELECT format('stake_no %s, credential_no %s', stake_no, credential_no) FROM address WHERE address_no = $1
 
 -- name: made_by
 -- The outputs of a transaction, or the one of the genesis.
@@ -28,7 +28,7 @@ SELECT tx_hash, NULL, address_no, lovelace FROM genesis_output LEFT JOIN address
 -- name: stored_output
 -- The rows of an output that `spender` does not name, as one.
 SELECT min(address_no) AS address_no,
-       string_agg(format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, address_no, stake_no,
-           asset_nos), ' and ' ORDER BY lovelace DESC) AS says
+       string_agg(format('%s lovelace, address_no %s, stake_no %s, credential_no %s, asset_nos %s', lovelace,
+           address_no, stake_no, credential_no, asset_nos), ' and ' ORDER BY lovelace DESC) AS says
 FROM left_output WHERE tx_id = $1 AND output_index = $2
 HAVING count(*) > 0
