@@ -138,8 +138,8 @@ def test_a_check_names_the_fault_of_a_server(ledgerline: Ledgerline) -> None:
 
 def test_a_resync_that_removes_much_asks_first(ledgerline: Ledgerline) -> None:
     chain = """
-        INSERT INTO chain_preview.block (slot_no, block_no, tx_count, hash)
-        SELECT n, n, 2, sha256(n::text::bytea) FROM generate_series(0, 2171) AS n;
+        INSERT INTO chain_preview.block (slot_no, block_no, tx_count, pool_no, size, hash)
+        SELECT n, n, 2, 1, 1, sha256(n::text::bytea) FROM generate_series(0, 2171) AS n;
         INSERT INTO chain_preview.tip (slot_no, block_hash, block_no, first_block_no, tx_count, phase)
         SELECT slot_no, hash, block_no, 0, 4344, 'live' FROM chain_preview.block WHERE block_no = 2171
     """
