@@ -52,7 +52,7 @@ class Sandbox(msgspec.Struct):
 @asynccontextmanager
 async def opened(environment: dict[str, str]) -> AsyncIterator[Sandbox]:
     """A sandbox with pools, whose faucet has ada in the indexed outputs of a transaction."""
-    options = Options(seed=43, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=1_000)
+    options = Options(seed=46, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=1_000)
     generated = await asyncio.to_thread(Generated, options, _BLOCKS)
     assert generated.ledger.pools, "another seed makes a chain with pools"
     chain = await database.connect(environment["DATABASE_URL"], PREVIEW)
