@@ -1,8 +1,9 @@
 """The transactions of an account with the addresses in them, for `/accounts/{stake_address}/transactions`.
 
-The list has an entry for each address of the account in each of its transactions. The histories of addresses have the
-same entries, so the number of entries before a transaction is the sum of the transactions before it in each of these.
-A page begins at the transaction that a binary search finds by it.
+The list has an entry for each address of the account in each of its transactions. A page near an end of the list reads
+the transactions from there. For others, the histories of addresses have the same entries, so the number of entries
+before a transaction is the sum of the transactions before it in each of these: a page begins at the transaction that a
+binary search finds by it.
 """
 
 import asyncio
@@ -18,10 +19,12 @@ from shared.network import Network
 from shared.sql import Connection
 
 _NEAR = 64
-"""A search ends this many transactions before the one that it looks for: these are read with the page."""
+"""A search ends this many transactions before the one that it looks for: these are read with the page. A page that
+begins within as many entries of an end of the list needs no search.
+"""
 
 _ROWS_AT_ONCE = 20
-_AFTER_ALL = (1 << 63) - 1
+_BEFORE_ALL, _AFTER_ALL = -(1 << 63), (1 << 63) - 1
 
 
 class AccountTransaction(msgspec.Struct, frozen=True):
@@ -39,6 +42,13 @@ class _Rank(msgspec.Struct, frozen=True):
 
     transactions: int
     entries: int
+
+
+class _Span(msgspec.Struct, frozen=True):
+    """The transactions of an account in a range of its history: the first, and the one after the last."""
+
+    first: int
+    beyond: int
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -61,6 +71,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _stake_no = _sql.values("stake_no", StakeNo)
+_span = _sql.query("span", _Span)
 _rank = _sql.query("rank", _Rank)
 _tx_id = _sql.values("tx_id", int)
 _transactions = _sql.query("transactions", _Row)
@@ -73,6 +84,8 @@ async def page(db: Connection, account: bytes, asked: RangePage, network: Networ
     if stake_no is None:
         return []
     first, beyond = await limits(db, asked)
+    if asked.offset <= _NEAR:
+        return await _near_an_end(db, stake_no, asked, (first, beyond), network)
     start = _Rank(0, 0) if first is None else await _rank.only(db, stake_no, first)
     end = await _rank.only(db, stake_no, _AFTER_ALL if beyond is None else beyond)
     lowest = start.entries + asked.offset if asked.order == "asc" else end.entries - asked.offset - asked.count
@@ -89,6 +102,25 @@ async def page(db: Connection, account: bytes, asked: RangePage, network: Networ
             break
     listed = await _show(db, entries[passed : passed + highest - lowest], shown, network)
     return listed if asked.order == "asc" else listed[::-1]
+
+
+async def _near_an_end(
+    db: Connection, stake_no: StakeNo, asked: RangePage, limited: tuple[int | None, int | None], network: Network
+) -> list[AccountTransaction]:
+    """A page near the end of the list from which it is read: as many transactions have at least as many entries."""
+    first, beyond = limited
+    span = await _span.only(
+        db, stake_no, _BEFORE_ALL if first is None else first, _AFTER_ALL if beyond is None else beyond
+    )
+    reach, shown = asked.offset + asked.count, dict[AddressNo, str]()
+    if asked.order == "asc":
+        span = _Span(span.first, min(span.first + reach, span.beyond))
+    else:
+        span = _Span(max(span.beyond - reach, span.first), span.beyond)
+    entries = [entry async for some in _entries(db, stake_no, span.first, span.beyond, shown) for entry in some]
+    if asked.order == "desc":
+        entries.reverse()
+    return await _show(db, entries[asked.offset : reach], shown, network)
 
 
 async def _before(db: Connection, stake_no: StakeNo, start: _Rank, end: _Rank, entry: int) -> _Rank:

@@ -4,6 +4,10 @@
 -- The number of an account $1.
 SELECT stake_no FROM stake WHERE raw = $1
 
+-- name: span
+-- How many transactions of the account with number $1 are below tx_id $2, and below $3. Cost: two binary searches.
+SELECT account_tx_rank($1, $2) AS first, account_tx_rank($1, $3) AS beyond
+
 -- name: rank
 -- How many transactions of the account with number $1 are below tx_id $2, and how many entries of the histories of its
 -- addresses. Cost: a binary search in the history of each of its addresses.

@@ -15,7 +15,7 @@ from api.blockfrost.outputs import Unspent
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
 from api.blockfrost.registrations import Registration
-from api.chain import accounts, owners
+from api.chain import accounts, owners, tip
 from api.chain.accounts import (
     AccountAddress,
     AccountAddresses,
@@ -309,7 +309,8 @@ async def _of_one_statement(
 
 
 async def _none(db: Connection, raw: bytes) -> list[Any]:
-    """An empty page, in its snapshot. Raises Refusal 404 if the account was never used or registered."""
+    """An empty page, in its snapshot. Raises Refusal 404 if the account was never used or registered, and 503."""
+    await tip.read(db)
     if not (await _certified.only(db, raw)).known:
         raise refusals.never_used()
     return []

@@ -18,7 +18,7 @@ from shared.sql import Connection
 Json = dict[str, Any]
 
 
-class _EpochKind(EpochKind):
+class EpochNumberKind(EpochKind):
     """An epoch, with the error in Blockfrost's words."""
 
     def __init__(self) -> None:
@@ -29,19 +29,19 @@ class _EpochKind(EpochKind):
 class OneEpoch(EpochQuestion, frozen=True, kw_only=True):
     """An epoch."""
 
-    epoch: Annotated[int | None, _EpochKind()]
+    epoch: Annotated[int | None, EpochNumberKind()]
 
 
 class EpochBlocks(Page, frozen=True, kw_only=True):
     """A page of an epoch's blocks."""
 
-    epoch: Annotated[int | None, _EpochKind()]
+    epoch: Annotated[int | None, EpochNumberKind()]
 
 
 class Neighbours(UnorderedPage, frozen=True, kw_only=True):
     """A page of the epochs before or after an epoch."""
 
-    epoch: Annotated[int | None, _EpochKind()]
+    epoch: Annotated[int | None, EpochNumberKind()]
 
 
 class Epoch(msgspec.Struct, frozen=True):

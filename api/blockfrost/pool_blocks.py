@@ -6,9 +6,10 @@ import msgspec
 
 from api import errors
 from api.ask import ChainAsk
+from api.blockfrost.epochs import EpochNumberKind
 from api.blockfrost.paging import Page
-from api.chain import epochs
-from api.chain.epochs import EpochKind, EpochQuestion
+from api.chain import epochs, tip
+from api.chain.epochs import EpochQuestion
 from api.chain.pools import PoolIdKind
 from shared import sql
 from shared.ledger import PoolNo
@@ -24,7 +25,7 @@ class PoolBlocks(Page, frozen=True, kw_only=True):
 class PoolBlocksInEpoch(PoolBlocks, frozen=True, kw_only=True):
     """A page of the blocks of a pool in an epoch."""
 
-    epoch: Annotated[int | None, EpochKind()]
+    epoch: Annotated[int | None, EpochNumberKind()]
 
 
 class _Made(msgspec.Struct, frozen=True):
@@ -64,7 +65,8 @@ async def in_epoch(ask: ChainAsk[PoolBlocksInEpoch]) -> list[str]:
 
 
 async def _known(db: Connection, pool: bytes) -> PoolNo:
-    """The number of a pool that is or was registered. Raises Refusal for others."""
+    """The number of a pool that is or was registered. Raises Refusal for others, and 503."""
+    await tip.read(db)
     pool_no = await _pool_no.one(db, pool)
     if pool_no is None:
         raise errors.pool_not_found()

@@ -276,6 +276,7 @@ async def updates(ask: ChainAsk[UpdatePage]) -> list[Update]:
     """List the registrations and retirements of a pool."""
     asked = ask.question
     async with ask.snapshot() as db:
+        await tip.read(db)
         pool_no = await _registered_pool.one(db, asked.pool)
         if pool_no is None:
             raise errors.pool_not_found()

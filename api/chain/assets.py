@@ -325,9 +325,11 @@ async def get_asset(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
 
 
 async def read(db: Connection, asset: AssetId, network: Network) -> Asset | None:
-    """An asset with its metadata on the chain, in a snapshot; None if it does not exist."""
+    """An asset with its metadata on the chain, in a snapshot; None if it does not exist. Raises Refusal 503."""
     row = await _asset.one(db, asset.policy_id, asset.asset_name, metadata.reference_name(asset.asset_name))
-    if row is None or row.supply is None:
+    if row is None:
+        raise errors.network_not_available()
+    if row.supply is None:
         return None
     return _asset_in(row, asset, _on_chain(asset, row, "auto"), network)
 

@@ -321,9 +321,11 @@ async def get_transaction(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransa
 
 
 async def find(db: Connection, tx_hash: bytes) -> FoundTransaction | None:
-    """The row of a transaction by its hash; None if it is not indexed."""
+    """The row of a transaction by its hash; None if it is not indexed. Raises Refusal 503."""
     row = await _by_hash.one(db, tx_hash)
-    return None if row is None or row.tx_hash is None else row
+    if row is None:
+        raise errors.network_not_available()
+    return None if row.tx_hash is None else row
 
 
 async def read(db: Connection, tx_hash: bytes, network: Network) -> FullTransaction | None:

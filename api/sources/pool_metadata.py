@@ -203,7 +203,7 @@ async def _keep(db: sql.Connection, claim: Claim, result: egress.Reply | Failure
     log.info(
         "pool_metadata.not_fetched",
         network=by_id[claim.network_id].name,
-        url=claim.url.decode(),
+        url=ascii(claim.url.decode()),  # a stranger wrote it: it may hold codes for the terminal
         code=code,
         cause=result.reason,
         again_in_s=pause_s,

@@ -10,8 +10,10 @@ ON CONFLICT (era) DO UPDATE SET configuration = excluded.configuration
 WHERE stored.configuration::text <> excluded.configuration::text
 
 -- name: store_parameters
-INSERT INTO epoch_parameters (epoch_no, parameters, nonce) VALUES ($1, $2::text::json, $3)
-ON CONFLICT (epoch_no) DO UPDATE SET parameters = excluded.parameters, nonce = excluded.nonce
+-- Another node may refuse to tell the nonce.
+INSERT INTO epoch_parameters AS stored (epoch_no, parameters, nonce) VALUES ($1, $2::text::json, $3)
+ON CONFLICT (epoch_no) DO UPDATE SET
+    parameters = excluded.parameters, nonce = coalesce(excluded.nonce, stored.nonce)
 
 -- name: insert_epoch
 -- All rewards are to be read again. Figures that the node did not report keep their values from an earlier epoch.

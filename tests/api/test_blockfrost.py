@@ -167,6 +167,27 @@ async def test_keys_in_keys_of_metadata_do_not_make_an_answer_large(api: Client,
     assert [each["json_metadata"] for each in told] == [{'{"1": 2}': 2}, None, None]
 
 
+@pytest.mark.parametrize("state", ["UPDATE chain_preview.tip SET phase = 'bulk'", "DELETE FROM chain_preview.tip"])
+async def test_nothing_is_unused_while_the_network_is_not_served(
+    api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection, state: str
+) -> None:
+    """Blockfrost's clients read 404 as: never used."""
+    key = await issue_key()
+    await grant(db, *SCOPES)
+    await chain.append(10, pays("a", ALICE))
+    await db.execute(state)
+    await db.execute("TRUNCATE chain_preview.account_tx, chain_preview.address_tx, chain_preview.utxo")
+    found = {}
+    for route in KEYED:
+        if route.method == "GET":
+            path = path_of(route.path.replace("{hash}", hash_of("a").hex())).removeprefix(ROOT)
+            reply = await get(api, path, key)
+            if reply.status not in (501, 503):
+                found[route.path.removeprefix(ROOT)] = reply.status
+    about_no_chain = ("/metrics", "/metrics/endpoints", "/utils/addresses/xpub/{xpub}/{role}/{index}")
+    assert found == dict.fromkeys(about_no_chain, 200)
+
+
 async def test_the_service_and_its_health_are_shown_without_a_key(api: Client) -> None:
     for path in ("", "/"):
         assert list((await api.get(ROOT + path)).body) == ["url", "version"]
