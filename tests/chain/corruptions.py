@@ -61,7 +61,7 @@ SCHEMA = {
     "a column that may be null": ("ALTER TABLE tx ALTER hash DROP NOT NULL", "column hash of chain_preprod.tx"),
     "a column of another type": ("ALTER TABLE epoch ALTER fees TYPE numeric", "column fees of chain_preprod.epoch"),
     "a default changed": ("ALTER TABLE stake ALTER balance SET DEFAULT 1", "column balance of chain_preprod.stake"),
-    "a column too many": ("ALTER TABLE block ADD size integer", "column size of chain_preprod.block"),
+    "a column too many": ("ALTER TABLE block ADD surplus integer", "column surplus of chain_preprod.block"),
     "a column dropped": ("ALTER TABLE asset DROP burn_count", "column burn_count of chain_preprod.asset"),
     "a column that is no longer computed": (
         "ALTER TABLE delegator ALTER bucket DROP EXPRESSION",
