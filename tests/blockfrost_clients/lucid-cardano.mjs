@@ -13,7 +13,7 @@ const provider = new Blockfrost(URL, PROJECT_ID);
 const lucid = await Lucid.new(provider, 'Preview');
 lucid.selectWalletFromSeed(MNEMONIC);
 const address = await lucid.wallet.address();
-// NOTE: the package asks for the outputs of its wallet by payment credential, `addr_vkh1…`, which is refused here so far.
+// NOTE: the package asks for the outputs of its wallet by payment credential; here those of one address are tried.
 lucid.wallet.getUtxosCore = async () => {
   const outputs = C.TransactionUnspentOutputs.new();
   for (const utxo of await lucid.utxosAt(address)) outputs.add(utxoToCore(utxo));
