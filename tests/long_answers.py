@@ -51,6 +51,7 @@ async def fill(db: asyncpg.Connection, long_ones: int, inputs: int = INPUTS, ass
         "INSERT INTO address (address_no, raw) VALUES ($1, $2)",
         [(1, b"\x60" + b"\1" * 28), (2, b"\x60" + b"\2" * 28)],
     )
+    await db.execute("INSERT INTO pool (pool_no, pool_id) VALUES (1, $1)", b"\5" * 28)
     await db.execute(
         "INSERT INTO block (slot_no, block_no, tx_count, pool_no, size, hash) VALUES (1, 1, $1, 1, 1, $2)",
         len(rows),
