@@ -55,10 +55,10 @@ class Chain:
     async def append(self, slot_no: int, *txs: Tx) -> str:
         """Write a block and move the tip to it; returns the block's hash."""
         block_hash = hash_of(f"block {slot_no}")
-        issuer = "INSERT INTO pool (pool_no, pool_id) VALUES (1, $1) ON CONFLICT (pool_no) DO NOTHING"
+        issuer = "INSERT INTO pool (pool_no, pool_id) VALUES (1000, $1) ON CONFLICT (pool_no) DO NOTHING"
         await self._db.execute(issuer, bytes(28))
         counts = {"block_no": self._blocks, "tx_count": len(txs), "size": 1_000}
-        await self._insert("block", slot_no=slot_no, pool_no=1, hash=block_hash, **counts)
+        await self._insert("block", slot_no=slot_no, pool_no=1000, hash=block_hash, **counts)
         for index, tx in enumerate(txs):
             await self._insert_tx(tx_id_of(slot_no, index), tx)
         await self._db.execute("DELETE FROM tip")
