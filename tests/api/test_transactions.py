@@ -391,6 +391,8 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
         "data": listed
         | {
             "valid": True,
+            "redeemer_count": 0,
+            "treasury_donation": 0,
             "metadata": {
                 "721": {"cbor": "a10102", "json": {"map": [{"k": {"int": 1}, "v": {"int": 2}}]}},
                 str(2**64 - 1): {

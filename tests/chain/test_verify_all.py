@@ -390,7 +390,7 @@ NAMED = {
     "a reference script that an output lacks": (
         "UPDATE tx SET attached = NULL WHERE tx_id = (SELECT max(tx_id) FROM tx WHERE attached IS NOT NULL"
         " AND tx_id NOT IN (SELECT tx_id FROM reference_output))",
-        "attached of tx",
+        "script_hash of script_output",
     ),
     "a genesis output with a lovelace more": (
         "UPDATE genesis_output SET lovelace = lovelace + 1 WHERE tx_hash = (SELECT max(tx_hash) FROM genesis_output)",
@@ -524,8 +524,8 @@ WITHOUT_NODE = {
         "UPDATE epoch SET output = 'NaN' WHERE epoch_no = (SELECT max(epoch_no) FROM epoch)",
         "epoch",
     ),
-    "an address without bytes": (
-        "UPDATE address SET raw = '' WHERE address_no = (SELECT address_no FROM utxo ORDER BY tx_id DESC LIMIT 1)",
+    "an address with one byte": (
+        "UPDATE address SET raw = '\\x61' WHERE address_no = (SELECT address_no FROM utxo ORDER BY tx_id DESC LIMIT 1)",
         "address",
     ),
     "a quantity with decimals": (
