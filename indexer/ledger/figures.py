@@ -35,21 +35,24 @@ async def _our_parameters(at: At, _: int) -> Batch | None:
     if row is None or not at.current:
         return None
     stored: dict[str, Any] = {} if row.parameters is None else msgspec.json.decode(row.parameters)
-    nonce = None if row.nonce is None else row.nonce.hex()
-    return Batch(stored | {_DESIRED_POOLS: row.desired_pools, _NONCE: nonce})
+    return Batch(stored | {_DESIRED_POOLS: row.desired_pools, _NONCE: _shown_nonce(row.nonce)})
 
 
 async def _parameters_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any] | None:
+    """The same, with an UNSET nonce if the node refuses to tell it, which is not a neutral one."""
     answer = await reader.or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
     if answer is None:
         return None
     parameters: dict[str, Any] = msgspec.json.decode(answers.in_names_of_7(answer))
     nonces = await reader.or_none(node, "queryLedgerState/nonces", answers.Nonces)
-    nonce = None if nonces is None else answers.nonce_of(nonces)
     return parameters | {
         _DESIRED_POOLS: answers.parameters_of(answer).desired_number_of_stake_pools,
-        _NONCE: None if nonce is None else nonce.hex(),
+        _NONCE: UNSET if nonces is None else _shown_nonce(answers.nonce_of(nonces)),
     }
+
+
+def _shown_nonce(nonce: bytes | None) -> str | None:
+    return None if nonce is None else nonce.hex()
 
 
 async def _our_configurations(at: At, _: int) -> Batch | None:

@@ -13,10 +13,12 @@ import pytest
 from devnet.blocks import Chain
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
+from devnet.refusal import Refusal
 from devnet.server import NodeServer
 from devnet.session import Session
 from indexer.ledger import subjects
 from indexer.ledger.comparer import NodeComparer
+from indexer.ledger.reader import LedgerReader
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.verify.node import ledger_state
@@ -223,6 +225,40 @@ async def test_a_figure_that_is_missing_here_is_named(known: tuple[Ledgerline, T
         await db.close()
     assert found.keys() == {kind}
     assert all(theirs not in ("none", "{}") for _, theirs in found[kind].values())
+
+
+def _refused(_: Any) -> Any:
+    raise Refusal(-32602, "Not in this version.")
+
+
+async def test_a_nonce_that_the_node_does_not_tell_is_not_compared(known: tuple[Ledgerline, Telling]) -> None:
+    ledgerline, node = known
+    told = {each.kind: each.compared for each in await compared(ledgerline.database_url, node)}
+    with altered(node, "nonces", _refused):
+        found = await compared(ledgerline.database_url, node)
+    assert differing(found) == {}
+    left = {each.kind: each.compared for each in found}
+    assert told == left | {"protocol_parameter": left["protocol_parameter"] + 1}
+
+
+async def test_a_known_nonce_outlives_a_node_that_refuses_to_tell_it(known: tuple[Ledgerline, Telling]) -> None:
+    """Also if the parameters of its epoch are read again, as after a rollback to an earlier epoch."""
+    ledgerline, node = known
+    db, writer = [await database.connect(ledgerline.database_url, PREVIEW) for _ in range(2)]
+    connection = await ogmios.connect(node.url)
+    try:
+        before = await db.fetch("SELECT * FROM epoch_parameters ORDER BY epoch_no")
+        assert before[-1]["nonce"] is not None
+        await db.execute("DELETE FROM ledger_state")
+        reader = LedgerReader(PREVIEW, node.url, ledgerline.database_url, writer, asyncio.Lock(), lambda: None)
+        with altered(node, "nonces", _refused):
+            while await reader._step(connection, db):
+                pass
+        assert await db.fetch("SELECT * FROM epoch_parameters ORDER BY epoch_no") == before
+    finally:
+        await connection.close()
+        await db.close()
+        await writer.close()
 
 
 def test_a_pools_new_parameters_count_from_the_next_epoch_on(ledgerline: Ledgerline) -> None:
