@@ -13,7 +13,7 @@ from api.blockfrost.outputs import Unspent
 from api.blockfrost.owners import TransactionPlace
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
-from api.blockfrost.units import UnitKind
+from api.blockfrost.units import UnitOrLovelaceKind
 from api.chain import addresses, owners, payment_credentials
 from api.chain.addresses import AddressQuestion
 from api.chain.assets import REGISTRY_FAILED, AssetId
@@ -34,9 +34,9 @@ class AddressPage(Page, frozen=True, kw_only=True):
 
 
 class AddressAssetPage(AddressPage, frozen=True, kw_only=True):
-    """A page of the outputs of an address that hold an asset."""
+    """A page of the outputs of an address that hold an asset, or of those that hold none."""
 
-    asset: Annotated[AssetId, UnitKind()]
+    asset: Annotated[AssetId | Literal["lovelace"], UnitOrLovelaceKind()]
 
 
 class AddressRange(RangePage, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class ExtendedHoldings(msgspec.Struct, frozen=True):
 
 async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
     """Get an address and what it holds."""
-    owner, raw = _owner(ask.question.address, ask.network)
+    owner, raw = owner_of(ask.question.address, ask.network)
     async with ask.snapshot() as db:
         summary, facts = await _read(db, owner, raw, ask.question.address, ask.network)
         if not (summary.transaction_count or summary.utxo_count):
@@ -135,13 +135,13 @@ async def unspent(ask: ChainAsk[AddressPage]) -> list[Unspent]:
 
 
 async def unspent_of_asset(ask: ChainAsk[AddressAssetPage]) -> list[Unspent]:
-    """List the unspent outputs of an address that hold an asset."""
+    """List the unspent outputs of an address that hold an asset; with `lovelace`, those that hold none."""
     return await _unspent(ask, ask.question.asset)
 
 
 async def transactions(ask: ChainAsk[AddressRange]) -> list[TransactionPlace]:
     """List the transactions of an address."""
-    return await shown.history(ask, *_owner(ask.question.address, ask.network), ask.question)
+    return await shown.history(ask, *owner_of(ask.question.address, ask.network), ask.question)
 
 
 async def transaction_hashes(ask: ChainAsk[AddressRange]) -> list[str]:
@@ -152,8 +152,8 @@ async def transaction_hashes(ask: ChainAsk[AddressRange]) -> list[str]:
 AddressT = TypeVar("AddressT", bound=AddressPage)
 
 
-async def _unspent(ask: ChainAsk[AddressT], asset: AssetId | None) -> list[Unspent]:
-    owner, raw = _owner(ask.question.address, ask.network)
+async def _unspent(ask: ChainAsk[AddressT], asset: AssetId | Literal["lovelace"] | None) -> list[Unspent]:
+    owner, raw = owner_of(ask.question.address, ask.network)
     async with ask.snapshot() as db:
         outputs = await shown.unspent(ask, owner, raw, db, ask.question, asset)
         if not outputs:
@@ -170,7 +170,7 @@ class _Facts(msgspec.Struct, frozen=True):
     of_script: bool
 
 
-def _owner(text: str, network: Network) -> tuple[OwnerKind, bytes]:
+def owner_of(text: str, network: Network) -> tuple[OwnerKind, bytes]:
     """The address, or the hash in a payment credential, that a caller has sent. Raises Refusal."""
     if not address.names_payment_credential(text):
         return "address", owners.parse_address(text, network)

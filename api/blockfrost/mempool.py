@@ -1,6 +1,6 @@
 """`/mempool`: the transactions that wait in the node's mempool, wherever they were submitted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 import msgspec
@@ -8,11 +8,12 @@ from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.ask import ChainAsk
-from api.blockfrost import amounts
+from api.blockfrost import addresses, amounts
 from api.blockfrost.amounts import LOVELACE, Amount, unit_of
 from api.blockfrost.paging import Page
 from api.blockfrost.transactions import TransactionQuestion
-from api.chain import names, owners, tip, transaction_cbor
+from api.chain import names, tip, transaction_cbor
+from api.chain.owners import OwnerKind
 from api.chain.transactions import Address
 from api.node_bytes.lanes import not_read
 from api.node_bytes.mempool import MempoolReader, Output, Redeemer, Reference, WaitingTransaction
@@ -28,7 +29,7 @@ _ADA = "ada"
 
 
 class OfAddress(Page, frozen=True, kw_only=True):
-    """A page of the transactions of an address."""
+    """A page of the transactions of an address or of a payment credential."""
 
     address: Address
 
@@ -137,7 +138,7 @@ async def listed(ask: ChainAsk[Page]) -> list[Waiting]:
 
 async def of_address(ask: ChainAsk[OfAddress]) -> list[Waiting]:
     """List the transactions in the node's mempool that spend from an address or pay to it."""
-    wanted = address.show(owners.parse_address(ask.question.address, ask.network))
+    is_wanted = _wanted(*addresses.owner_of(ask.question.address, ask.network))
     waiting = await _transactions(ask)
     sources = await _sources(ask, waiting, (each for tx in waiting for each in _spent(tx)))
     return _page(
@@ -145,10 +146,25 @@ async def of_address(ask: ChainAsk[OfAddress]) -> list[Waiting]:
         [
             tx.id
             for tx in waiting
-            if wanted in {output.address for output in _made_by(tx)}
-            or any(reference in sources and sources[reference].address == wanted for reference in _spent(tx))
+            if any(is_wanted(output.address) for output in _made_by(tx))
+            or any(reference in sources and is_wanted(sources[reference].address) for reference in _spent(tx))
         ],
     )
+
+
+def _wanted(owner: OwnerKind, raw: bytes) -> Callable[[str], bool]:
+    """Whether an address, as the node writes it, is this one, or has this hash in its payment part."""
+    if owner == "address":
+        shown = address.show(raw)
+        return lambda text: text == shown
+
+    def has_hash(text: str) -> bool:
+        try:
+            return address.payment_hash_of(address.of_node(text)) == raw
+        except ValueError as cause:
+            raise errors.node_not_read(f"an address of a transaction can't be read: {cause}") from cause
+
+    return has_hash
 
 
 async def info(ask: ChainAsk[TransactionQuestion]) -> Content:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -16,8 +16,9 @@ from api.chain import owners, tip, transactions, utxos
 from api.chain.assets import AssetId, AssetTransaction
 from api.chain.owners import Holding, HoldingList, OwnerKind
 from api.chain.transactions import Between, HistoryEntry
-from api.chain.utxos import UnspentList
+from api.chain.utxos import OutputRow, UnspentList
 from api.parameters import Question
+from shared import sql
 from shared.ledger import index_of
 from shared.network import Network
 from shared.sql import Connection
@@ -34,12 +35,49 @@ class TransactionPlace(msgspec.Struct, frozen=True):
     block_time: int
 
 
+class _PlainRow(OutputRow, frozen=True):
+    cut: bool
+
+
+MAX_READ = 10_000
+_sql = sql.beside(__file__)
+# The columns of `utxo` that have the number of an owner: a payment credential has two lists of outputs.
+_LISTS: dict[OwnerKind, tuple[str, ...]] = {"address": ("address_no",), "credential": ("address_no", "credential_no")}
+plain_pages = {
+    (owner, order): _sql.query(
+        "plain",
+        _PlainRow,
+        order=order,
+        most=str(MAX_READ),
+        named=owners.HISTORIES[owner]["named"],
+        lists=" UNION ALL ".join(
+            _sql.text("of_list", owner_no=each, order=order, most=str(MAX_READ)) for each in lists
+        ),
+    )
+    for owner, lists in _LISTS.items()
+    for order in ("asc", "desc")
+}
+
+
 async def unspent(
-    ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, db: Connection, page: Page, asset: AssetId | None = None
+    ask: ChainAsk[QuestionT],
+    owner: OwnerKind,
+    raw: bytes,
+    db: Connection,
+    page: Page,
+    asset: AssetId | Literal["lovelace"] | None = None,
 ) -> list[Unspent]:
-    """A page of the unspent outputs of an owner, in a snapshot. If an asset is named, only those that hold it."""
-    question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
-    rows = await utxos.unspent_rows(db, question, owner, raw, asset)
+    """A page of the unspent outputs of an owner, in a snapshot. If an asset is named, only those that hold it; with
+    `lovelace`, only those that hold none. Raises Refusal if these are among too many to be found.
+    """
+    rows: Sequence[OutputRow]
+    if isinstance(asset, str):
+        rows = plain = await plain_pages[owner, page.order].all(db, raw, page.count, page.offset)
+        if plain and plain[0].cut:
+            raise refusals.too_many_outputs(MAX_READ)
+    else:
+        question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
+        rows = await utxos.unspent_rows(db, question, owner, raw, asset)
     tip.of_rows(rows)
     show = partial(outputs.unspent, network=ask.network)
     shown = [row for row in rows[: page.count] if row.tx_id is not None]

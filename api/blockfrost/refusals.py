@@ -71,3 +71,9 @@ def too_many_assets(most: int) -> Refusal:
     """An address with more assets than one answer lists."""
     message = f"The address holds more than {most} assets: list its outputs with /addresses/{{address}}/utxos"
     return Refusal(400, "too_many_assets", message)
+
+
+def too_many_outputs(most: int) -> Refusal:
+    """An address with more unspent outputs than are searched for those without assets."""
+    message = f"None of its first {most} unspent outputs completes this page: see /addresses/{{address}}/utxos"
+    return Refusal(400, "too_many_outputs", message)

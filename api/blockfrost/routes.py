@@ -22,6 +22,7 @@ from api.blockfrost import (
     network,
     not_answered,
     own_use,
+    owners,
     pool_blocks,
     pools,
     redeemers,
@@ -62,6 +63,7 @@ _TOO_LONG = partial(errors.answer_too_large, "count", 25)
 _TOO_MANY_ASSETS = partial(refusals.too_many_assets, addresses.MAX_ASSETS)
 _LABEL = (refusals.metadata_not_found, _TOO_LONG)
 _TOO_MANY_HOLDERS = partial(refusals.too_many_holders, asset_outputs.MAX_HOLDERS)
+_TOO_MANY_OUTPUTS = partial(refusals.too_many_outputs, owners.MAX_READ)
 _OF_NODE, _OF_MEMPOOL = block_bytes.REFUSALS, block_bytes.NODE_REFUSALS
 _CBOR = "application/cbor"
 
@@ -125,7 +127,13 @@ FACADE: tuple[Route, ...] = (
     ),
     _ordered("/addresses/{address}/utxos", addresses.unspent, "accounts", *_ADDRESS, _TOO_LONG),
     _ordered(
-        "/addresses/{address}/utxos/{asset}", addresses.unspent_of_asset, "accounts", *_ADDRESS, *_ASSET, _TOO_LONG
+        "/addresses/{address}/utxos/{asset}",
+        addresses.unspent_of_asset,
+        "accounts",
+        *_ADDRESS,
+        *_ASSET,
+        _TOO_LONG,
+        _TOO_MANY_OUTPUTS,
     ),
     _ordered("/addresses/{address}/txs", addresses.transaction_hashes, "transactions", *_ADDRESS),
     _ordered("/addresses/{address}/transactions", addresses.transactions, "transactions", *_ADDRESS),

@@ -17,7 +17,7 @@ from devnet.monitor import Monitor
 from devnet.refusal import Refusal as DevnetRefusal
 from devnet.server import NodeServer
 from devnet.session import Session
-from shared.encoding import bech32_decode
+from shared.encoding import bech32_decode, bech32_encode
 from tests import blockfrost_schemas
 from tests.api import sandboxes
 from tests.api.client import Reply, serving
@@ -326,6 +326,11 @@ async def test_waiting_transactions_are_shown_as_they_are_once_a_block_has_them(
         assert (await asked.get(f"{ROOT}/mempool{query}")).body == [{"tx_hash": each} for each in expected]
     own = f"{ROOT}/mempool/addresses/{wallet.address}"
     assert (await asked.get(own)).body == [{"tx_hash": each} for each in hashes]
+    for prefix in ("addr_vkh", "script"):
+        credential = bech32_encode(prefix, wallet.address.payment_part.payload)
+        assert (await asked.get(f"{ROOT}/mempool/addresses/{credential}")).body == (await asked.get(own)).body
+    assert (await asked.get(f"{ROOT}/mempool/addresses/{bech32_encode('addr_vkh', bytes(28))}")).body == []
+    assert (await asked.get(f"{ROOT}/mempool/addresses/addr_vkh1x")).status == 400
     assert (await asked.get(f"{own}?count=1&page=2")).body == [{"tx_hash": hashes[1]}]
     assert (await asked.get(f"{ROOT}/mempool/addresses/{NOBODY}")).body == []
     waiting = [(await asked.get(f"{ROOT}/mempool/{each}")).body for each in hashes]
@@ -437,6 +442,11 @@ async def test_an_answer_about_the_mempool_that_makes_no_sense_is_refused(
         told = {**whole, **wrong}
         for each in (path, f"{ROOT}/mempool/addresses/{NOBODY}"):
             assert failure(await asked.get(each)) == unreadable, wrong
+    told = {**whole, **paying(address="addr_test1x")}
+    by_credential = f"{ROOT}/mempool/addresses/{bech32_encode('addr_vkh', bytes(28))}"
+    status, code, message = failure(await asked.get(by_credential))
+    assert (status, code) == (503, "node_not_available")
+    assert "an address of a transaction can't be read" in message
 
 
 async def test_a_longer_mempool_than_any_can_be_is_refused(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,20 @@ const history = new sdk.BlockfrostChainHistoryProvider({
   networkInfoProvider: network,
   logger,
 });
+// They ask for payment credentials instead of addresses.
+const utxosOfCredentials = new sdk.BlockfrostUtxoProvider({
+  client,
+  cache: cache(),
+  logger,
+  queryUtxosByCredentials: true,
+});
+const historyOfCredentials = new sdk.BlockfrostChainHistoryProvider({
+  client,
+  cache: cache(),
+  networkInfoProvider: network,
+  logger,
+  queryTxsByCredentials: true,
+});
 const rewards = new sdk.BlockfrostRewardsProvider(client, logger);
 const assets = new sdk.BlockfrostAssetProvider(client, logger);
 const submitter = new sdk.BlockfrostTxSubmitProvider(client, logger);
@@ -71,6 +85,8 @@ async function outputs() {
   assert.equal(busy.length, Number(BUSY_OUTPUTS));
   assert.equal(new Set(busy.map(([input]) => `${input.txId}#${input.index}`)).size, busy.length);
   assert.ok(busy.every(([, output]) => output.address === BUSY && output.value.coins > 0n));
+  const ofCredential = await utxosOfCredentials.utxoByAddresses({ addresses: [Cardano.PaymentAddress(BUSY)] });
+  assert.deepEqual(new Set(ofCredential), new Set(busy));
   const carrying = await utxos.utxoByAddresses({ addresses: [Cardano.PaymentAddress(DATUMS)] });
   const [inline] = carrying.filter(([, { datum }]) => datum);
   assert.equal(Serialization.PlutusData.fromCore(inline[1].datum).toCbor(), DATUM);
@@ -81,6 +97,9 @@ async function unusedThings() {
   assert.deepEqual(await utxos.utxoByAddresses({ addresses: [Cardano.PaymentAddress(UNUSED)] }), []);
   const none = await history.transactionsByAddresses({ addresses: [Cardano.PaymentAddress(UNUSED)] });
   assert.deepEqual(none, { pageResults: [], totalResultCount: 0 });
+  const unused = { addresses: [Cardano.PaymentAddress(UNUSED)] };
+  assert.deepEqual(await utxosOfCredentials.utxoByAddresses(unused), []);
+  assert.deepEqual(await historyOfCredentials.transactionsByAddresses(unused), none);
   assert.equal(await rewards.rewardAccountBalance({ rewardAccount }), 0n);
   const asset = Cardano.AssetId('00'.repeat(28));
   await assert.rejects(assets.getAsset({ assetId: asset }), ({ reason }) => reason === ProviderFailure.NotFound);
@@ -142,6 +161,7 @@ async function transactions(hashes) {
     );
     assert.ok(body.inputs.every((input) => input.address.startsWith('addr_test1')));
   }
+  assert.deepEqual(await historyOfCredentials.transactionsByAddresses({ addresses }), all);
   const pagination = { startAt: 0, limit: 2, order: 'desc' };
   const newest = await history.transactionsByAddresses({ addresses, pagination });
   assert.deepEqual(newest.pageResults.map(({ id }) => id), hashes.toReversed().slice(0, 2));

@@ -39,7 +39,9 @@ async function questions() {
   const busy = await client.getUtxos(Address.fromBech32(BUSY));
   const places = busy.map(({ transactionId, index }) => `${TransactionHash.toHex(transactionId)}#${index}`);
   assert.equal(new Set(places).size, Number(BUSY_OUTPUTS));
+  assert.deepEqual(await client.getUtxos(Address.fromBech32(BUSY).paymentCredential), busy);
   assert.deepEqual(await client.getUtxos(Address.fromBech32(UNUSED)), []);
+  assert.deepEqual(await client.getUtxos(Address.fromBech32(UNUSED).paymentCredential), []);
   const carrying = await client.getUtxos(Address.fromBech32(DATUMS));
   assert.deepEqual(carrying.map(({ datumOption }) => Data.toCBORHex(datumOption.data)), [DATUM, DATUM]);
   assert.equal(Data.toCBORHex(await client.getDatum(DatumHash.fromHex(DATUM_HASH))), DATUM);
@@ -64,6 +66,7 @@ async function mint() {
   const [held] = await client.getUtxosWithUnit(address, policy + name);
   assert.equal(TransactionHash.toHex(held.transactionId), TransactionHash.toHex(hash));
   assert.equal(Assets.getByUnit(held.assets, policy + name), 7n);
+  assert.deepEqual(await client.getUtxosWithUnit(address.paymentCredential, policy + name), [held]);
   const found = await client.getUtxoByUnit(policy + name);
   assert.equal(found.index, held.index);
   return TransactionHash.toHex(hash);

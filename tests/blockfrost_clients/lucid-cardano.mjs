@@ -4,7 +4,7 @@
 //   BUSY=addr_test1… BUSY_OUTPUTS=… DATUMS=addr_test1… DATUM=… DATUM_HASH=… node lucid-cardano.mjs
 
 import assert from 'node:assert/strict';
-import { Blockfrost, C, Data, Lucid, fromText, utxoToCore } from 'lucid-cardano';
+import { Blockfrost, Data, Lucid, fromText } from 'lucid-cardano';
 
 const { URL, PROJECT_ID, MNEMONIC, RECEIVER, POOL } = process.env;
 const { UNUSED, BUSY, BUSY_OUTPUTS, DATUMS, DATUM, DATUM_HASH } = process.env;
@@ -13,12 +13,6 @@ const provider = new Blockfrost(URL, PROJECT_ID);
 const lucid = await Lucid.new(provider, 'Preview');
 lucid.selectWalletFromSeed(MNEMONIC);
 const address = await lucid.wallet.address();
-// NOTE: the package asks for the outputs of its wallet by payment credential; here those of one address are tried.
-lucid.wallet.getUtxosCore = async () => {
-  const outputs = C.TransactionUnspentOutputs.new();
-  for (const utxo of await lucid.utxosAt(address)) outputs.add(utxoToCore(utxo));
-  return outputs;
-};
 const stake = await lucid.wallet.rewardAddress();
 const { paymentCredential } = lucid.utils.getAddressDetails(address);
 
@@ -38,7 +32,10 @@ async function questions() {
   }
   const busy = await lucid.utxosAt(BUSY);
   assert.equal(new Set(busy.map((utxo) => `${utxo.txHash}#${utxo.outputIndex}`)).size, Number(BUSY_OUTPUTS));
+  const ofBusy = await lucid.utxosAt(lucid.utils.getAddressDetails(BUSY).paymentCredential);
+  assert.deepEqual(ofBusy, busy);
   assert.deepEqual(await lucid.utxosAt(UNUSED), []);
+  assert.deepEqual(await lucid.utxosAt(lucid.utils.getAddressDetails(UNUSED).paymentCredential), []);
   const carrying = await lucid.utxosAt(DATUMS);
   assert.deepEqual(carrying.map(({ datum, datumHash }) => datum ?? datumHash).sort(), [DATUM, DATUM_HASH].sort());
   for (const utxo of carrying) assert.equal(await lucid.datumOf(utxo), Data.from(DATUM));
@@ -58,6 +55,7 @@ async function mint() {
   const hash = await send(lucid.newTx().mintAssets({ [unit]: 7n }).attachMintingPolicy(policy));
   const [held] = await lucid.utxosAtWithUnit(address, unit);
   assert.deepEqual([held.txHash, held.assets[unit]], [hash, 7n]);
+  assert.deepEqual(await lucid.utxosAtWithUnit(paymentCredential, unit), [held]);
   assert.equal((await lucid.utxoByUnit(unit)).txHash, hash);
   return hash;
 }

@@ -11,7 +11,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from math import ceil
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import cbor2
 import jsonschema
@@ -563,7 +563,8 @@ class Facade:
             "relays": [*map(relay, pool["relays"])],
         }
 
-    def unspent(self, owner: str, asset: AssetKey | None = None) -> list[Json]:
+    def unspent(self, owner: str, asset: AssetKey | Literal["lovelace"] | None = None) -> list[Json]:
+        """The unspent outputs, those with an asset or, for `lovelace`, those without any."""
         return [
             {
                 "address": output.address,
@@ -577,7 +578,7 @@ class Facade:
             }
             | carried(output)
             for reference, output in self.owners.outputs.get(owner, [])
-            if asset is None or asset in output.assets
+            if asset is None or (asset in output.assets if asset != "lovelace" else not output.assets)
         ]
 
     def place(self, tx: Transaction) -> Json:
@@ -620,6 +621,7 @@ class Facade:
         """Check the outputs and transactions of an owner, given its form in the question."""
         path = "/addresses/{address}"
         self.listed(f"{path}/utxos", self.unspent(owner), address=address)
+        self.listed(f"{path}/utxos/{{asset}}", self.unspent(owner, "lovelace"), address=address, asset="lovelace")
         for asset in some(random, 2, self.owners.held(owner)):
             name = "".join(asset)
             self.listed(f"{path}/utxos/{{asset}}", self.unspent(owner, asset), address=address, asset=name)

@@ -6,6 +6,7 @@ from random import Random
 import asyncpg
 import pytest
 
+from api.blockfrost import owners as shown
 from api.chain import owners, utxos
 from indexer.rows.caches import AddressNumbers
 from indexer.rows.histories import HistoryCounts, HistoryEntries
@@ -78,6 +79,30 @@ async def test_any_page_of_the_outputs_equals_that_of_one_list(db: asyncpg.Conne
         found = await query.all(db, HASH, 5, 7, *owners.start_after(place, order))
         beyond = len(listed) // 2 + 1 + 7
         assert [(row.tx_id, row.output_index) for row in found] == listed[beyond : beyond + 6], order
+
+
+@pytest.mark.parametrize("owner, raw", [("credential", HASH), ("address", b"\x60" + HASH)])
+@pytest.mark.usefixtures("tip")
+async def test_a_page_of_outputs_without_assets_says_that_others_were_not_searched(
+    db: asyncpg.Connection, owner: owners.OwnerKind, raw: bytes
+) -> None:
+    """The first 9,998 outputs hold an asset, the five after them hold none."""
+    await db.execute(
+        "INSERT INTO utxo (tx_id, lovelace, address_no, output_index, asset_nos)"
+        " SELECT n, 1, 1, 0, CASE WHEN n < 9999 THEN '{7}'::integer[] END FROM generate_series(1, 10003) AS n"
+    )
+
+    async def page(order: str, limit: int, offset: int = 0) -> tuple[list[int], bool]:
+        rows = await shown.plain_pages[owner, order].all(db, raw, limit, offset)
+        return [row.tx_id for row in rows if row.tx_id is not None], rows[0].cut
+
+    assert await page("asc", 2) == ([9999, 10000], False)
+    assert await page("asc", 3) == ([9999, 10000], True)
+    assert await page("asc", 1, offset=2) == ([], True)
+    assert await page("desc", 5) == ([10003, 10002, 10001, 10000, 9999], False)
+    assert await page("desc", 6) == ([10003, 10002, 10001, 10000, 9999], True)
+    await db.execute("DELETE FROM utxo WHERE tx_id > 10000")
+    assert await page("asc", 3) == ([9999, 10000], False)
 
 
 @pytest.mark.parametrize("first, others", [(300, 200), (1, 500), (500, 1), (64, 64), (200, 0), (0, 130)])
