@@ -146,7 +146,7 @@ class MorePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
 
 
 class PlacePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
-    """The position of a page in a list that belongs to an address or an account.
+    """The position of a page in a list that can be continued after its last entry.
 
     `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
     """

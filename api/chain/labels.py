@@ -7,15 +7,19 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from api import errors
-from api.answers import ChainPage, Digits, Instant, MorePaging, Paging
+from api.answers import ChainPage, Digits, Instant, Paging, PlacePaging
 from api.ask import ChainAsk
 from api.chain import tip
+from api.chain.owners import paging
 from api.chain.transactions import LabelMetadata, metadata_of
 from api.http.bodies import MAX_AT_ONCE_BYTES, Limiting, in_parts
-from api.parameters import Integer, JsonSchema, Kind, Message, Offset, Order, Question
+from api.parameters import Integer, JsonSchema, Kind, ListQuestion, Message, Offset, Order, Question
 from shared import packed, sql
 from shared.ledger import LabelNo, label_no_of, label_numbered
 from shared.sql import Connection
+
+MAX_SKIPPED = 100_000
+"""The most labels that an offset skips, in some 20 ms: a single transaction may bring a thousand new ones."""
 
 _MAX_LABEL = (1 << 64) - 1
 _DIGITS = re.compile("[0-9]{1,20}")
@@ -34,12 +38,11 @@ class LabelKind(Kind[int]):
         return int(text)
 
 
-class LabelList(Question, frozen=True, kw_only=True):
+class LabelList(ListQuestion, frozen=True, kw_only=True):
     """A page of the labels."""
 
-    limit: Annotated[int, Integer(1, 500)] = 100
-    offset: Offset = 0
     order: Order = "asc"
+    cursor: Annotated[int | None, LabelKind()] = None
 
 
 class LabelledList(Question, frozen=True, kw_only=True):
@@ -86,25 +89,39 @@ class LabelledRow(tip.ListRow, frozen=True):
 
 
 _sql = sql.beside(__file__)
-labels_pages = {order: _sql.query("labels", _LabelRow, order=order) for order in ("asc", "desc")}
+labels_pages = {order: _sql.query("labels", _LabelRow, order=order, most=str(MAX_SKIPPED)) for order in ("asc", "desc")}
 _labelled = _sql.query("labelled", LabelledRow)
 
 ShownT = TypeVar("ShownT")
 
 
-async def list_metadata_labels(ask: ChainAsk[LabelList]) -> ChainPage[MetadataLabel, MorePaging]:
-    """List the labels of transaction metadata."""
+async def list_metadata_labels(ask: ChainAsk[LabelList]) -> ChainPage[MetadataLabel, PlacePaging]:
+    """List the labels of transaction metadata.
+
+    At most 100,000 labels are skipped by `offset`. `cursor` continues after any label, at the same cost.
+    """
     asked = ask.question
+    lowest, highest = 0, _MAX_LABEL
+    if asked.cursor is not None:
+        lowest, highest = (asked.cursor + 1, highest) if asked.order == "asc" else (lowest, asked.cursor - 1)
     async with ask.connection() as db:
-        rows = await labels_pages[asked.order].all(db, asked.limit, asked.offset)
-    last = tip.of_rows(rows)
+        if lowest > highest:
+            rows = []
+            last = await tip.read(db)
+        else:
+            nos = label_no_of(lowest), label_no_of(highest)
+            rows = await labels_pages[asked.order].all(db, asked.limit, asked.offset, *nos)
+            last = tip.of_rows(rows)
+    data = [
+        MetadataLabel(str(label_numbered(row.label_no)), row.transactions)
+        for row in rows[: asked.limit]
+        if row.label_no is not None
+    ]
+    if data and asked.offset > MAX_SKIPPED:
+        raise errors.invalid_parameter(f"More than {MAX_SKIPPED} labels precede this page")
     return ChainPage(
-        data=[
-            MetadataLabel(str(label_numbered(row.label_no)), row.transactions)
-            for row in rows[: asked.limit]
-            if row.label_no is not None
-        ],
-        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+        data=data,
+        pagination=paging(asked, rows, lambda: data[-1].label),
         last_updated=last.last_updated(ask.network),
     )
 

@@ -2,11 +2,12 @@
 -- single row with nulls if the page is empty.
 
 -- name: labels
--- A page of the labels by number, and one beyond the page, with the number of transactions of each: two look-ups; $1
--- limit, $2 offset.
--- NOTE: the offset is an index-only scan of one entry for each label before the page.
+-- A page of the labels by number from $3 to $4, and one beyond the page, with the number of transactions of each: two
+-- look-ups; $1 limit, $2 offset. Cost: the offset is an index-only scan of one entry for each label before the page, of
+-- {most} at most. What follows these is read for a greater offset, too.
 WITH page AS MATERIALIZED (
-    SELECT label_no FROM label_tx WHERE chunk = 0 ORDER BY label_no {order} LIMIT $1::bigint + 1 OFFSET $2
+    SELECT label_no FROM label_tx WHERE chunk = 0 AND label_no BETWEEN $3 AND $4
+    ORDER BY label_no {order} LIMIT $1::bigint + 1 OFFSET least($2::bigint, {most})
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, page.label_no, (
            SELECT (chunk << 6) + length(tx_ids) / 8 FROM label_tx

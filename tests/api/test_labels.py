@@ -8,6 +8,7 @@ import asyncpg
 import cbor2
 import pytest
 
+from api.chain.labels import MAX_SKIPPED
 from shared import database
 from shared.network import PREVIEW
 from tests import blockfrost_schemas
@@ -46,7 +47,10 @@ async def test_labels_are_sorted_by_number_and_counted(api: Client, written: Wri
     assert await labels(api, key, "?order=desc") == expected[::-1]
     assert await labels(api, key, "?limit=2&offset=1") == expected[1:3]
     paging = (await api.get("/v1/metadata/labels?limit=2", key)).body["pagination"]
-    assert paging == {"limit": 2, "offset": 0, "hasMore": True}
+    assert paging == {"limit": 2, "offset": 0, "hasMore": True, "next_cursor": "5"}
+    assert await labels(api, key, "?cursor=5") == expected[2:]
+    assert await labels(api, key, "?cursor=6&order=desc&offset=1") == expected[:1]
+    assert await labels(api, key, f"?cursor={HIGHEST}") == await labels(api, key, "?cursor=0&order=desc") == []
     reply = await api.call("GET", FACADE, headers={"project_id": key})
     blockfrost_schemas.check("/metadata/txs/labels", reply.body)
     assert reply.body[2] == {
@@ -55,6 +59,26 @@ async def test_labels_are_sorted_by_number_and_counted(api: Client, written: Wri
     assert [each["cip10"] for each in reply.body if each["label"] != "674"] == [None] * 3
     await written.back_to(10)
     assert await labels(api, key) == [("5", 1), ("674", 2)]
+
+
+async def test_an_offset_skips_100000_labels_at_most(
+    api: Client, written: Written, db: asyncpg.Connection, key: str
+) -> None:
+    """However many strangers have used. A cursor leads on."""
+    await written.append(10, noted("a", {0: 1}))
+    await db.execute(
+        "INSERT INTO chain_preview.label_tx SELECT n - 9223372036854775808, 0, '\\x0000000000000000'"
+        " FROM generate_series(1, $1::integer) AS n",
+        MAX_SKIPPED,
+    )
+    await db.execute("VACUUM ANALYZE chain_preview.label_tx")
+    assert await labels(api, key, f"?offset={MAX_SKIPPED}") == [(str(MAX_SKIPPED), 1)]
+    for path in (f"/v1/metadata/labels?offset={MAX_SKIPPED + 1}", f"{FACADE}?page={MAX_SKIPPED // 100 + 2}"):
+        reply = await api.get(path, key)
+        assert reply.status == 400 and "More than 100000 labels precede this page" in str(reply.body)
+    assert await labels(api, key, f"?cursor={MAX_SKIPPED - 1}") == [(str(MAX_SKIPPED), 1)]
+    await db.execute("DELETE FROM chain_preview.label_tx WHERE label_no > -9223372036854775808 + 5")
+    assert await labels(api, key, f"?offset={MAX_SKIPPED + 1}") == []
 
 
 async def test_a_label_beyond_64_bits_or_malformed_is_refused(api: Client, written: Written, key: str) -> None:

@@ -45,6 +45,15 @@ def check_labels(caller: Caller, ledger: Ledger, random: Random, most: int, meta
         if not body["pagination"]["hasMore"]:
             break
     same("labels", read, rows)
+    for order in ("asc", "desc"):
+        read, then = list[Json](), dict[str, str]()
+        while True:
+            body = caller.ok("/v1/metadata/labels", limit=4, order=order, **then)
+            read += body["data"]
+            if not body["pagination"]["hasMore"]:
+                break
+            then = {"cursor": body["pagination"]["next_cursor"]}
+        same("labels by cursor", read, rows if order == "asc" else rows[::-1])
     same("labels", caller.ok("/v1/metadata/labels", limit=500, order="desc")["data"], rows[::-1][:500])
     for label in {*some(random, most, by_label), *({"721"} & by_label.keys())}:
         for order in orders(by_label[label]):

@@ -183,14 +183,22 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     async def list_metadata_labels(
-        self, *, limit: int | None = None, offset: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.MetadataLabelPage:
-        """List the labels of transaction metadata."""
+        """List the labels of transaction metadata.
+
+        At most 100,000 labels are skipped by `offset`. `cursor` continues after any label, at the same cost.
+        """
         answer: types.MetadataLabelPage = await self.call(
             "GET",
             "/v1/metadata/labels",
             {},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -198,10 +206,10 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     def iterate_metadata_labels(
-        self, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None, cursor: str | None = None
     ) -> AsyncIterator[types.MetadataLabel]:
         """Every item of `list_metadata_labels`, page by page."""
-        return self.pages("/v1/metadata/labels", {}, {"limit": limit, "order": order}, key="api_key")
+        return self.pages("/v1/metadata/labels", {}, {"limit": limit, "order": order, "cursor": cursor}, key="api_key")
 
     async def list_labelled_transactions(
         self,

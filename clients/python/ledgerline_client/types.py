@@ -332,7 +332,7 @@ class MetadataLabelPage(TypedDict):
 
     success: Literal[True]
     data: list[MetadataLabel]
-    pagination: MorePaging
+    pagination: PlacePaging
     last_updated: LastUpdated
 
 
@@ -343,12 +343,16 @@ class MetadataLabel(TypedDict):
     transaction_count: int
 
 
-class MorePaging(TypedDict):
-    """The position of a page, for lists that report only whether there are more results."""
+class PlacePaging(TypedDict):
+    """The position of a page in a list that can be continued after its last entry.
+
+    `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
+    """
 
     limit: int
     offset: int
     hasMore: bool
+    next_cursor: NotRequired[str]
 
 
 class LabelledTransactionPage(TypedDict):
@@ -504,6 +508,14 @@ class Holder(TypedDict):
     quantity: str
 
 
+class MorePaging(TypedDict):
+    """The position of a page, for lists that report only whether there are more results."""
+
+    limit: int
+    offset: int
+    hasMore: bool
+
+
 class AssetTransactionPage(TypedDict):
     """A page of a list from a chain, with the last indexed block."""
 
@@ -623,18 +635,6 @@ class UnspentOutput(TypedDict):
     data_hash: str | None
     inline_datum: str | None
     reference_script_hash: str | None
-
-
-class PlacePaging(TypedDict):
-    """The position of a page in a list that belongs to an address or an account.
-
-    `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
-    """
-
-    limit: int
-    offset: int
-    hasMore: bool
-    next_cursor: NotRequired[str]
 
 
 class HoldingPage(TypedDict):

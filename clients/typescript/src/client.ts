@@ -54,6 +54,8 @@ export type ListMetadataLabelsOptions = {
   offset?: number | undefined;
   /** Sort order, by label: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
+  /** The `next_cursor` of a page of this list, to continue after that page. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listLabelledTransactions`. */
@@ -697,7 +699,11 @@ export class Ledgerline extends Http {
     return this.call(operations.resubmitTransaction, { hash: txHash }, {}, call);
   }
 
-  /** List the labels of transaction metadata. */
+  /**
+   * List the labels of transaction metadata.
+   *
+   * At most 100,000 labels are skipped by `offset`. `cursor` continues after any label, at the same cost.
+   */
   listMetadataLabels(
     options: ListMetadataLabelsOptions = {},
     call: CallOptions = {},

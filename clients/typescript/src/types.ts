@@ -297,7 +297,7 @@ export interface SubmittedTransaction {
 export interface MetadataLabelPage {
   success: true;
   data: Array<MetadataLabel>;
-  pagination: MorePaging;
+  pagination: PlacePaging;
   last_updated: LastUpdated;
 }
 
@@ -307,11 +307,16 @@ export interface MetadataLabel {
   transaction_count: number;
 }
 
-/** The position of a page, for lists that report only whether there are more results. */
-export interface MorePaging {
+/**
+ * The position of a page in a list that can be continued after its last entry.
+ *
+ * `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
+ */
+export interface PlacePaging {
   limit: number;
   offset: number;
   hasMore: boolean;
+  next_cursor?: string;
 }
 
 /** A page of a list from a chain, with the last indexed block. */
@@ -456,6 +461,13 @@ export interface Holder {
   quantity: bigint;
 }
 
+/** The position of a page, for lists that report only whether there are more results. */
+export interface MorePaging {
+  limit: number;
+  offset: number;
+  hasMore: boolean;
+}
+
 /** A page of a list from a chain, with the last indexed block. */
 export interface AssetTransactionPage {
   success: true;
@@ -567,18 +579,6 @@ export interface UnspentOutput {
   data_hash: string | null;
   inline_datum: string | null;
   reference_script_hash: string | null;
-}
-
-/**
- * The position of a page in a list that belongs to an address or an account.
- *
- * `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
- */
-export interface PlacePaging {
-  limit: number;
-  offset: number;
-  hasMore: boolean;
-  next_cursor?: string;
 }
 
 /** A page of a list from a chain, with the last indexed block. */
