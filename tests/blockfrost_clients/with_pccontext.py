@@ -6,6 +6,8 @@ BUSY=addr_test1… BUSY_OUTPUTS=… DATUMS=addr_test1… DATUM=… DATUM_HASH=�
 
 import os
 import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pccontext
 import pycardano
@@ -28,6 +30,8 @@ from pycardano import (
     TransactionOutput,
     Value,
 )
+
+Asked = TypeVar("Asked")
 
 ADA = 1_000_000
 GIVEN = {name: os.environ[name] for name in ("URL", "PROJECT_ID", "MNEMONIC", "RECEIVER", "POOL", "UNUSED", "BUSY")}
@@ -56,10 +60,9 @@ def main() -> None:
 
 
 def ask_about_the_network() -> None:
-    block = context.api.block_latest()
-    tip = context.chain_tip
+    block, (tip, last_block_slot) = between_blocks(lambda: (context.chain_tip, context.last_block_slot))
     assert (tip.slot, tip.hash, tip.block, tip.epoch) == (block.slot, block.hash, block.height, block.epoch)
-    assert context.last_block_slot == block.slot
+    assert last_block_slot == block.slot
     assert context.era == pccontext.Era.CONWAY
     assert context.genesis_param.network_magic == 2
     parameters = context.protocol_param
@@ -80,8 +83,7 @@ def ask_about_outputs() -> None:
 
 def ask_about_pools() -> None:
     assert GIVEN["POOL"] in [pool.encode() for pool in context.stake_pools()]
-    info = context.stake_pool_info(GIVEN["POOL"])
-    told = context.api.pool(GIVEN["POOL"])
+    _, (info, told) = between_blocks(lambda: (context.stake_pool_info(GIVEN["POOL"]), context.api.pool(GIVEN["POOL"])))
     assert (info.live_stake, info.live_pledge, info.active_stake) == tuple(
         int(amount) for amount in (told.live_stake, told.live_pledge, told.active_stake)
     )
@@ -89,6 +91,14 @@ def ask_about_pools() -> None:
     assert (info.pool_params.pledge, info.pool_params.cost) == (int(told.declared_pledge), int(told.fixed_cost))
     stakes = {entry.pool_id: entry.stake for entry in context.spo_stake_distribution()}
     assert stakes[GIVEN["POOL"]] == info.active_stake
+
+
+def between_blocks(ask: Callable[[], Asked]) -> tuple[Any, Asked]:
+    """The last block, and answers to several requests from when it was the last: a new one changes what is equal."""
+    while True:
+        block, asked = context.api.block_latest(), ask()
+        if context.api.block_latest().hash == block.hash:
+            return block, asked
 
 
 def pay() -> str:
