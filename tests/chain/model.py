@@ -342,6 +342,7 @@ def bech32(prefix: str, payload: bytes) -> str:
     return str(bech32_encode(prefix, words, Encoding.BECH32))
 
 
+@cache
 def bech32_payload(text: str) -> bytes:
     _, words, encoding = bech32_decode(text)
     assert words is not None and encoding == Encoding.BECH32, text
