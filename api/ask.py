@@ -114,10 +114,17 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
         if notes.is_head or not has_parts(answer):
             return answer
         encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
-        if notes.held is None:
-            notes.held = Held(self.key.credential_id)
-        notes.body = await Writer(self.services.room, encoding, notes.held).write(answer)
+        notes.body = await Writer(self.services.room, encoding, self._held()).write(answer)
         return answer
+
+    async def take_building(self) -> None:
+        """Take the turn of a long answer: for one that takes long to begin. Call it without a connection."""
+        await self._held().take_free(self.services.room.building)
+
+    def _held(self) -> Held:
+        if self.notes.held is None:
+            self.notes.held = Held(self.key.credential_id)
+        return self.notes.held
 
     def about(self, question: OtherT, shared_db: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":
         """The same caller with another question, for another handler; `shared_db` is a snapshot of this ask."""

@@ -27,6 +27,7 @@ from api.chain import (
     pool_metadata,
     pools,
     submission,
+    totals,
     transactions,
     utxos,
 )
@@ -139,7 +140,9 @@ ROUTES: tuple[Route, ...] = (
         by=_OUTPUT,
     ),
     ordered("/v1/addresses/{address}/assets", addresses.list_address_assets, "accounts", *_ADDRESS, by=_NUMBER),
+    get("/v1/addresses/{address}/totals", totals.get_address_totals, "accounts", *_ADDRESS),
     get("/v1/accounts/{stake_address}", accounts.get_account, "accounts", *_ACCOUNT),
+    get("/v1/accounts/{stake_address}/totals", totals.get_account_totals, "accounts", *_ACCOUNT),
     ordered(
         "/v1/accounts/{stake_address}/addresses", accounts.list_account_addresses, "accounts", *_ACCOUNT, by="first use"
     ),
@@ -167,6 +170,12 @@ ROUTES: tuple[Route, ...] = (
     ordered("/v1/accounts/{stake_address}/withdrawals", accounts.list_account_withdrawals, "accounts", *_ACCOUNT),
     get(
         "/v1/payment-credentials/{payment_credential}", payment_credentials.get_payment_credential, "accounts", _PAYMENT
+    ),
+    get(
+        "/v1/payment-credentials/{payment_credential}/totals",
+        totals.get_payment_credential_totals,
+        "accounts",
+        _PAYMENT,
     ),
     ordered(
         "/v1/payment-credentials/{payment_credential}/utxos",

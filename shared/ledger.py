@@ -20,6 +20,9 @@ PolicyNo = NewType("PolicyNo", int)
 AssetNo = NewType("AssetNo", int)
 LabelNo = NewType("LabelNo", int)
 
+LOVELACE_NO = AssetNo(0)
+"""Stands for lovelace in place of an asset_no: numbers begin at 1."""
+
 MAX_BLOCK_TRANSACTIONS = 1 << 16
 MAX_SLOT = (1 << 47) - 1
 """The last slot whose tx_ids fit into 63 bits, four million years from now."""

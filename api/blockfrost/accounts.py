@@ -311,6 +311,11 @@ async def _of_one_statement(
 async def _none(db: Connection, raw: bytes) -> list[Any]:
     """An empty page, in its snapshot. Raises Refusal 404 if the account was never used or registered, and 503."""
     await tip.read(db)
+    await refuse_unknown(db, raw)
+    return []
+
+
+async def refuse_unknown(db: Connection, raw: bytes) -> None:
+    """Raise Refusal 404 if an account was never used or registered."""
     if not (await _certified.only(db, raw)).known:
         raise refusals.never_used()
-    return []

@@ -24,7 +24,6 @@ class Anything(Question, frozen=True, kw_only=True):
 
 _WITNESSES = "redeemers are not listed by script"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
-_SUMS = "totals received and sent are not kept"
 _GOVERNANCE = "governance is not indexed"
 _EPOCH = "epochs have no list of their stakes"
 _IPFS = "this service has no storage for files"
@@ -36,10 +35,8 @@ _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 REASONS = {
     "/epochs/{number}/stakes": _EPOCH,
     "/epochs/{number}/stakes/{pool_id}": _EPOCH,
-    "/addresses/{address}/total": _SUMS,
     "/accounts/{stake_address}/rewards": _REWARDS,
     "/accounts/{stake_address}/history": _REWARDS,
-    "/accounts/{stake_address}/addresses/total": _SUMS,
     "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
     "/pools/{pool_id}/votes": _GOVERNANCE,
     "/scripts/{script_hash}/redeemers": _WITNESSES,

@@ -31,6 +31,7 @@ from api.blockfrost import (
     scripts,
     service,
     submission,
+    totals,
     transactions,
 )
 from api.blockfrost.shape import ROOT
@@ -137,9 +138,11 @@ FACADE: tuple[Route, ...] = (
     ),
     _ordered("/addresses/{address}/txs", addresses.transaction_hashes, "transactions", *_ADDRESS),
     _ordered("/addresses/{address}/transactions", addresses.transactions, "transactions", *_ADDRESS),
+    _get("/addresses/{address}/total", totals.of_address, "accounts", *_ADDRESS),
     _get("/accounts/{stake_address}", accounts.info, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/addresses", accounts.addresses, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/addresses/assets", accounts.assets, "accounts", *_ACCOUNT),
+    _get("/accounts/{stake_address}/addresses/total", totals.of_account, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/utxos", accounts.unspent, "accounts", *_ACCOUNT, _TOO_LONG),
     _ordered("/accounts/{stake_address}/transactions", accounts.transactions, "transactions", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/registrations", accounts.registered, "accounts", *_ACCOUNT),

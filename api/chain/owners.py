@@ -46,7 +46,7 @@ OUTPUTS: dict[OwnerKind, dict[str, str]] = {
     "address": {**_KEYS["address"], "utxo_bucket": "utxo_bucket"},
     "account": {**_KEYS["account"], "utxo_bucket": "account_utxo_bucket"},
 }
-_HOLDINGS: dict[OwnerKind, dict[str, str]] = {
+HOLDINGS: dict[OwnerKind, dict[str, str]] = {
     "address": {"holder": "holder", "holder_no": "address_no"},
     "account": {"holder": "account_holder", "holder_no": "account_no"},
 }
@@ -166,13 +166,13 @@ class _HoldingRow(ListRow, frozen=True):
 _sql = sql.beside(__file__)
 _summaries: dict[OwnerKind, sql.Query[_SummaryRow]] = {
     owner: _sql.query(
-        "summary", _SummaryRow, **HISTORIES[owner], **_HOLDINGS[owner], utxo_bucket=OUTPUTS[owner]["utxo_bucket"]
+        "summary", _SummaryRow, **HISTORIES[owner], **HOLDINGS[owner], utxo_bucket=OUTPUTS[owner]["utxo_bucket"]
     )
     for owner in _KEYS
 }
 _summaries["credential"] = _sql.query("summary_of_credential", _SummaryRow)
 holdings_pages: dict[tuple[OwnerKind, str], sql.Query[_HoldingRow]] = {
-    (owner, order): _sql.query("holdings", _HoldingRow, **_KEYS[owner], **_HOLDINGS[owner], **AFTER[order])
+    (owner, order): _sql.query("holdings", _HoldingRow, **_KEYS[owner], **HOLDINGS[owner], **AFTER[order])
     for owner in _KEYS
     for order in AFTER
 }

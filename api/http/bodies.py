@@ -39,6 +39,8 @@ FILES, FILES_EACH = 16, 4
 """The most answers in files, per process and credential."""
 
 _PART = b"\0"  # in JSON, text has no such byte
+_LISTS = ("inputs", "assets", "received_sum")
+"""The lists in the data of an answer that may be in parts."""
 
 
 class Exceeded(Exception):
@@ -123,7 +125,7 @@ def in_parts(entries: AsyncIterator[Entry], limited_by: Limiting | Literal[""] =
 def has_parts(answer: Any) -> bool:
     """Whether an answer, its data, or a list in its data is a Parts."""
     data = getattr(answer, "data", answer)
-    return isinstance(data, Parts) or isinstance(getattr(data, "inputs", None), Parts)
+    return isinstance(data, Parts) or any(isinstance(getattr(data, name, None), Parts) for name in _LISTS)
 
 
 class WrittenBody(msgspec.Struct, frozen=True):

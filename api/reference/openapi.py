@@ -85,6 +85,7 @@ _TAGS = {
         "Payment credentials",
         "What the addresses with one payment credential hold together, and their transactions.",
     ),
+    "totals": ("Totals", "What an address, an account or a payment credential has received and sent in all its life."),
     "utxos": ("Outputs", "A single output, spent or not."),
     "bulk": ("Several at once", "Up to 100 addresses, accounts, transactions, assets or outputs in one snapshot."),
     "exports": ("Downloads", "Whole lists as CSV, each from one snapshot."),

@@ -1,12 +1,13 @@
 """Amounts that blocks move: what an append adds, a rollback adds with the opposite sign."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from indexer.rows.caches import ResolvedOutput
-from shared.ledger import AddressNo, AssetNo, StakeNo
+from shared.ledger import LOVELACE_NO, AddressNo, AssetNo, StakeNo
 
 
 class OutputTotals(msgspec.Struct, frozen=True, gc=False):
@@ -19,11 +20,25 @@ class OutputTotals(msgspec.Struct, frozen=True, gc=False):
     quantities: dict[AssetNo, int]
 
 
+SentBy = Counter[tuple[int, AssetNo]]
+"""Quantities by owner and asset, with LOVELACE_NO for lovelace."""
+
+
+class Sent(NamedTuple):
+    """What is spent from addresses, from accounts, and by credential_no."""
+
+    addresses: SentBy
+    accounts: SentBy
+    credentials: SentBy
+
+
 class Amounts:
     """Net changes: lovelace by stake_no, and held quantities by asset_no and address_no.
 
     `accounts` are the account_no of these addresses: the stake_no, or the negative address_no if there is none.
     `credentials` are the credential_no of those that have one.
+    `spent` are the outputs that transactions spend, also those that they make themselves, and `unspent` those that
+    undone transactions spent.
     """
 
     def __init__(self) -> None:
@@ -31,6 +46,8 @@ class Amounts:
         self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
         self.accounts: dict[AddressNo, int] = {}
         self.credentials: dict[AddressNo, AddressNo] = {}
+        self.spent: list[ResolvedOutput] = []
+        self.unspent: list[ResolvedOutput] = []
 
     def add(self, other: "Amounts") -> None:
         """Add the changes of `other`."""
@@ -40,6 +57,8 @@ class Amounts:
             self.holders[key] += quantity
         self.accounts |= other.accounts
         self.credentials |= other.credentials
+        self.spent += other.spent
+        self.unspent += other.unspent
 
     def move(self, outputs: Iterable[ResolvedOutput], sign: int) -> OutputTotals:
         """Add the outputs made (`sign` 1) or spent (-1). Returns their totals, without the sign."""
@@ -64,3 +83,23 @@ class Amounts:
                     holders[asset_no, address_no] += sign * quantity
                     total[asset_no] = total.get(asset_no, 0) + quantity
         return OutputTotals(addresses, stake_nos, credentials, total_lovelace, total)
+
+    def sent(self, addresses: Container[int], accounts: Container[int]) -> Sent:
+        """What is spent from some addresses and accounts, and by credential_no."""
+        sent = Sent(Counter(), Counter(), Counter())
+        for sources, sign in ((self.spent, 1), (self.unspent, -1)):
+            for source in sources:
+                if source.address_no in addresses:
+                    _add(sent.addresses, source.address_no, source, sign)
+                if source.stake_no in accounts:
+                    _add(sent.accounts, source.stake_no, source, sign)
+                if source.credential_no is not None:
+                    _add(sent.credentials, source.credential_no, source, sign)
+        return sent
+
+
+def _add(sent: SentBy, owner_no: int | None, source: ResolvedOutput, sign: int) -> None:
+    assert owner_no is not None, "one of some owners"
+    sent[owner_no, LOVELACE_NO] += sign * source.lovelace
+    for asset_no, quantity in source.quantities.items():
+        sent[owner_no, asset_no] += sign * quantity

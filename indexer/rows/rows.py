@@ -164,6 +164,7 @@ class _BlockRows:
         rows = self._rows
         inputs, sources = self._add_inputs(tx_id, tx, surplus)
         spent = rows.amounts.move(sources, -1)
+        rows.amounts.spent += sources
         paid = outputs_paid(tx_id, tx, self._addresses, self._assets)
         rows.outputs.made.update((packed.output_key(tx.tx_hash, output.index), output) for output in paid)
         received = rows.amounts.move(paid, 1)

@@ -306,6 +306,13 @@ class StagedHolder(NamedTuple):
     large: int | None
 
 
+class StagedSent(NamedTuple):
+    address_no: AddressNo
+    asset_no: AssetNo
+    quantity: int | None
+    large: int | None
+
+
 MINT = Table("mint", Mint, Found.BY_TX_ID)
 ADDRESS_TX_STAGED = Table("address_tx_staged", StagedAddressTx, Found.BY_TX_ID)
 ASSET_TX_STAGED = Table("asset_tx_staged", StagedAssetTx, Found.BY_TX_ID)
@@ -315,6 +322,7 @@ MINT_STAGED = Table("mint_staged", StagedMint, Found.BY_TX_ID)
 SPENDER_STAGED = Table("spender_staged", StagedSpender, Found.BY_CONCERN)
 BALANCE_STAGED = Table("balance_staged", StagedBalance, Found.BY_CONCERN)
 HOLDER_STAGED = Table("holder_staged", StagedHolder, Found.BY_CONCERN)
+ADDRESS_SENT_STAGED = Table("address_sent_staged", StagedSent, Found.BY_CONCERN)
 
 
 # Tables that statements fill ----------------------------------------------------------------------------------------
@@ -335,6 +343,7 @@ DERIVED = (
     *(Derived(name, "store/outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
     *(Derived(name, "store/outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
     *(Derived(name, "store/outputs") for name in ("credential_utxo_bucket", "credential_utxo_asset")),
+    *(Derived(name, "store/sent") for name in ("address_sent", "account_sent", "credential_sent")),
     Derived("dropped_output", "store/eras"),
     *(Derived(name, "store/holders") for name in ("holder", "policy_holder")),
     *(Derived(name, "store/holders") for name in ("account_holder", "policy_account_holder", "credential_holder")),

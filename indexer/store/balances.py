@@ -12,7 +12,7 @@ from shared.ledger import AddressNo, StakeNo
 
 
 async def move(db: asyncpg.Connection, moved: Mapping[StakeNo, int], used: Mapping[AddressNo, int]) -> list[StakeNo]:
-    """Move lovelace, and count the used addresses of credentials; `used` is what histories.change returns. Returns the
+    """Move lovelace, and count the used addresses of credentials; `used` is that of histories.Lengths. Returns the
     credentials whose balance changes.
     """
     balances = [(stake_no, lovelace) for stake_no, lovelace in moved.items() if lovelace]

@@ -81,6 +81,14 @@ _TXS_OF_CREDENTIALS = """(
     SELECT address_no, tx_id FROM address_tx_staged
     WHERE address_no IN (SELECT credential_no FROM address WHERE credential_no IS NOT NULL)
 )"""
+
+
+def _sent(sent: str, owner_no: str, history: str | None = None) -> tuple[str, Fill]:
+    """The step that adds up what owners have spent: those with long histories, or all without a history."""
+    kept = f"{owner_no} IS NOT NULL" if history is None else _sql.text("is_long", owner_no=owner_no, history=history)
+    return sent, _sql.command("add_up_sent", sent=sent, owner_no=owner_no, kept=kept).run
+
+
 _QUANTITY = r"CASE WHEN large IS NULL THEN '\x0000' || int8send(quantity) ELSE quantity_bytes(large) END"
 _STEPS: tuple[tuple[str, Fill], ...] = (
     # From address_tx_staged, which the step after them empties.
@@ -102,4 +110,8 @@ _STEPS: tuple[tuple[str, Fill], ...] = (
     ),
     ("spender", outputs.join_spenders.run),
     ("utxo", outputs.fill),
+    # From address_sent_staged, which the step after them empties.
+    _sent("credential_sent", "credential_no"),
+    _sent("account_sent", "stake_no", "account_tx"),
+    _sent("address_sent", "address_no", "address_tx"),
 )

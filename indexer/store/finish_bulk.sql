@@ -49,6 +49,23 @@ WHERE credential_no IS NOT NULL
 GROUP BY 1, 2
 ORDER BY 2, 1
 
+-- name: add_up_sent
+-- What owners, {sent}.{owner_no}, have spent; a condition says of which it is kept.
+INSERT INTO {sent} ({owner_no}, asset_no, quantity)
+SELECT {owner_no}, asset_no, quantity
+FROM (
+    SELECT {owner_no}, asset_no, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS quantity
+    FROM address_sent_staged JOIN address USING (address_no)
+    WHERE {kept}
+    GROUP BY {owner_no}, asset_no
+) sent
+WHERE quantity <> 0
+ORDER BY {owner_no}, asset_no
+
+-- name: is_long
+-- An owner is found by any chunk from which on its history is long.
+{owner_no} IN (SELECT {owner_no} FROM {history} WHERE is_long_history((chunk << 6) + length(tx_ids) / 8))
+
 -- name: sum_assets
 -- After the histories of mints and transactions: the supply, counts and first transactions of each asset.
 UPDATE asset SET supply = found.supply, mint_count = found.mints, burn_count = found.burns,

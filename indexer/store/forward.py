@@ -104,11 +104,15 @@ async def _advance(db: asyncpg.Connection, rows: Rows, phase: Phase) -> None:
 
 
 async def stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
-    """Stage the changes of balances and held quantities."""
+    """Stage the changes of balances, held quantities and what was spent."""
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     held = [(*key, *quantity_columns(quantity)) for key, quantity in amounts.holders.items() if quantity]
     await copy(db, tables.BALANCE_STAGED, balances)
     await copy(db, tables.HOLDER_STAGED, held)
+    addresses = {source.address_no for source in (*amounts.spent, *amounts.unspent)}
+    by_address = amounts.sent(addresses, ()).addresses
+    sent = [(*key, *quantity_columns(quantity)) for key, quantity in by_address.items() if quantity]
+    await copy(db, tables.ADDRESS_SENT_STAGED, sent)
 
 
 async def copy_all(db: asyncpg.Connection, inserts: Inserts) -> None:

@@ -11,11 +11,28 @@ from shared import sql
 from shared.ledger import AddressNo
 
 
-async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntries) -> dict[AddressNo, int]:
-    """Cut the last entries off histories, those of a rollback, then add others.
-
-    Returns 1 for each address whose history was empty, and -1 for each whose history is empty now.
+class LongHistories(msgspec.Struct):
+    """Owners of changed histories that are long: those that were so before, those that have become so, and those that
+    no longer are.
     """
+
+    kept: set[int] = msgspec.field(default_factory=set)
+    begun: set[int] = msgspec.field(default_factory=set)
+    ended: set[int] = msgspec.field(default_factory=set)
+
+
+class Lengths(msgspec.Struct):
+    """What changed about the lengths of histories: `used` is 1 for each address whose history was empty, and -1 for
+    each whose history is empty now; and the long histories of addresses and accounts.
+    """
+
+    used: dict[AddressNo, int] = msgspec.field(default_factory=dict)
+    addresses: LongHistories = msgspec.field(default_factory=LongHistories)
+    accounts: LongHistories = msgspec.field(default_factory=LongHistories)
+
+
+async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntries) -> Lengths:
+    """Cut the last entries off histories, those of a rollback, then add others."""
     changes = (
         *_columns(cut.address_txs, added.address_txs),
         *_columns(cut.account_txs, added.account_txs),
@@ -24,7 +41,14 @@ async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntri
         *_columns(cut.label_txs, added.label_txs),
         *_columns(cut.credential_txs, added.credential_txs),
     )
-    return {row.address_no: row.used for row in await _change.all(db, *changes)} if any(changes) else {}
+    lengths = Lengths()
+    for row in await _change.all(db, *changes) if any(changes) else ():
+        if row.used:
+            lengths.used[AddressNo(row.owner_no)] = row.used
+        if row.was_long or row.is_long:
+            of_kind = lengths.accounts if row.is_account else lengths.addresses
+            (of_kind.ended if not row.is_long else of_kind.kept if row.was_long else of_kind.begun).add(row.owner_no)
+    return lengths
 
 
 def _columns(cut: Mapping[No, int], added: Mapping[No, bytes]) -> tuple[list[No], list[int], list[bytes]]:
@@ -33,9 +57,12 @@ def _columns(cut: Mapping[No, int], added: Mapping[No, bytes]) -> tuple[list[No]
     return numbers, [cut.get(number, 0) for number in numbers], [added.get(number, b"") for number in numbers]
 
 
-class _Used(msgspec.Struct, frozen=True):
-    address_no: AddressNo
+class _Changed(msgspec.Struct, frozen=True):
+    is_account: bool
+    owner_no: int
     used: int
+    was_long: bool
+    is_long: bool
 
 
 _sql = sql.beside(__file__)
@@ -61,7 +88,7 @@ def _change_of(place: int, history: str, owner_no: str, entries: str, width: int
 
 _change = _sql.query(
     "change_histories",
-    _Used,
+    _Changed,
     addresses=_change_of(0, "address_tx", "address_no", "tx_ids", 8),
     accounts=_change_of(1, "account_tx", "stake_no", "tx_ids", 8),
     assets=_change_of(2, "asset_tx", "asset_no", "entries", 18),

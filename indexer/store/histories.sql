@@ -3,10 +3,20 @@
 -- entries, {width} the bytes of one; {numbers}, {counts} and {added} are arguments.
 
 -- name: change_histories
--- Returns the addresses that had no entry before (1), and those that have none left (-1).
+-- Returns the addresses that had no entry before (used is 1), and those that have none left (-1); and the addresses and
+-- accounts whose history was or is long.
 WITH {addresses}, {accounts}, {assets}, {withdrawals}, {labels}, {credentials}
-SELECT owner_no AS address_no, CASE WHEN before = 0 THEN 1 ELSE -1 END AS used
-FROM address_tx_changed WHERE (before = 0) <> (after = 0)
+SELECT is_account, owner_no,
+       CASE WHEN is_account OR (before = 0) = (after = 0) THEN 0 WHEN before = 0 THEN 1 ELSE -1 END AS used,
+       was_long, is_long
+FROM (
+    SELECT false AS is_account, owner_no, before, after, is_long_history(before) AS was_long,
+           is_long_history(after) AS is_long
+    FROM address_tx_changed
+    UNION ALL
+    SELECT true, owner_no, before, after, is_long_history(before), is_long_history(after) FROM account_tx_changed
+) changed
+WHERE was_long OR is_long OR (NOT is_account AND (before = 0) <> (after = 0))
 
 -- name: change_history
 -- A part of change_histories. Of the histories of {numbers}, cut the last {counts} entries off, then add {added}.

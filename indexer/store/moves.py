@@ -1,4 +1,4 @@
-"""What a commit moves once, at its end: histories, balances, held quantities, delegators and unspent outputs."""
+"""What a commit moves once, at its end: histories, amounts held and spent, delegators, and unspent outputs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ import msgspec
 from indexer.rows.amounts import Amounts
 from indexer.rows.histories import HistoryCounts, HistoryEntries
 from indexer.rows.outputs import UtxoRow
-from indexer.store import balances, epochs, histories, holders, outputs
+from indexer.store import balances, epochs, histories, holders, outputs, sent
 from shared.ledger import StakeNo
 
 
@@ -52,9 +52,10 @@ def fork(undone: Moves, replacement: Moves) -> Moves:
 
 async def make(db: asyncpg.Connection, moves: Moves) -> None:
     """Make the moves. Runs inside a commit of its caller."""
-    used = await histories.change(db, moves.cut, moves.entries)
-    changed = await balances.move(db, moves.amounts.stakes, used)
+    lengths = await histories.change(db, moves.cut, moves.entries)
+    changed = await balances.move(db, moves.amounts.stakes, lengths.used)
     await holders.move(db, moves.amounts)
+    await sent.move(db, moves.amounts, lengths)
     await epochs.refresh(db, moves.delegators.union(changed))
     await outputs.change(db, moves.removed, moves.added)
     await outputs.change_spenders(db, moves.spenders_cut, moves.spenders)

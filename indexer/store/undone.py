@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import asyncpg
@@ -62,6 +63,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     amounts = Amounts()
     amounts.move(removed, -1)
     amounts.move(restored, 1)
+    amounts.unspent += resolve(list(chain.from_iterable(spent)), facts)
     supplies = _unminted([packed.unpack_mint(row.mint) for row in rows if row.mint is not None])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     numbers, histories = await _account_numbers(db, extras), _histories(made, spent, facts)

@@ -114,7 +114,7 @@ async def listed(
 
 async def write_numbers(context: Context, moment: Moment, _: None) -> None:
     """Write the files of `numbers`."""
-    await numbers.write(moment.db, context.folder)
+    await numbers.write(moment, context.folder)
 
 
 async def start_of_snapshots(

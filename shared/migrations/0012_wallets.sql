@@ -331,3 +331,49 @@ CREATE TABLE credential_holder (
 );
 COMMENT ON TABLE credential_holder IS
     'The quantity of an asset in the unspent outputs of a payment credential at other addresses than its first.';
+
+CREATE INDEX genesis_output_stake ON genesis_output (substr(address, 30, 28)) WHERE get_byte(address, 0) < 64;
+CREATE INDEX genesis_output_credential ON genesis_output (substr(address, 2, 28)) WHERE get_byte(address, 0) < 128;
+
+CREATE INDEX dropped_output_address ON dropped_output (address_no) WHERE lovelace > 0;
+
+-- What owners with long histories have spent. Transactions of others are few enough to be added up for an answer ------
+
+CREATE FUNCTION is_long_history(entries integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether an address or an account with so many transactions has rows in address_sent or account_sent.
+SELECT entries > 64
+$$;
+
+CREATE TABLE address_sent (
+    address_no integer NOT NULL,
+    asset_no   integer NOT NULL,
+    quantity   numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (address_no, asset_no)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE address_sent IS
+    'How much of ada and of each asset transactions have spent from an address with a long history.';
+COMMENT ON COLUMN address_sent.asset_no IS '0: lovelace.';
+
+CREATE TABLE account_sent (
+    stake_no integer NOT NULL,
+    asset_no integer NOT NULL,
+    quantity numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (stake_no, asset_no)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE account_sent IS 'The same for an account with a long history.';
+COMMENT ON COLUMN account_sent.asset_no IS '0: lovelace.';
+
+CREATE TABLE credential_sent (
+    credential_no integer NOT NULL,
+    asset_no      integer NOT NULL,
+    quantity      numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (credential_no, asset_no)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE credential_sent IS
+    'The same for a payment credential at other addresses than its first, however short its history.';
+COMMENT ON COLUMN credential_sent.asset_no IS '0: lovelace.';
+
+CREATE TABLE address_sent_staged (address_no integer NOT NULL, asset_no integer NOT NULL, quantity bigint,
+    large numeric);
+COMMENT ON TABLE address_sent_staged IS
+    'What transactions spend from addresses in bulk, with the opposite sign for rollbacks: added up when bulk ends.';

@@ -590,7 +590,7 @@ class Facade:
         }
 
     def check_address(self, address: str, random: Random) -> None:
-        """Check what an address holds, its outputs, also those with some of its assets, and its transactions."""
+        """Check what an address holds and moved, its outputs, also with some of its assets, and its transactions."""
         path, known = "/addresses/{address}", self.owners.address(address)
         payment = known["payment_credential"]
         expected = {
@@ -601,6 +601,7 @@ class Facade:
             "script": payment is not None and payment["origin"] == "script",
         }
         self.one(path, expected, address=address)
+        self.one(f"{path}/total", {"address": address} | self.moved_by(address), address=address)
         self.check_owned(address, address, random)
 
     def check_credential(self, credential: str, random: Random) -> None:
@@ -615,6 +616,7 @@ class Facade:
             "script": known["origin"] == "script",
         }
         self.one(path, expected, address=form)
+        self.one(f"{path}/total", {"address": form} | self.moved_by(credential), address=form)
         self.check_owned(credential, form, random)
 
     def check_owned(self, owner: str, address: str, random: Random) -> None:
@@ -657,6 +659,21 @@ class Facade:
                 second: Json = {"from": start, "to": end, "count": 2, "page": 2}
                 same(asked(name, second), self.told(path, name, **second), expected[2:4])
 
+    def moved_by(self, owner: str) -> Json:
+        """What an owner has received and sent, as in addresses_address_total.sql of blockfrost-backend-ryo.
+
+        In cardano-db-sync each output of the genesis has a transaction.
+        """
+        known = self.owners.totals(owner)
+        received, sent = {"lovelace": known["received_lovelace"]}, {"lovelace": known["sent_lovelace"]}
+        for each in known["assets"]:
+            unit = each["policy_id"] + each["asset_name"]
+            received[unit] = each["received"]
+            if each["sent"] != "0":
+                sent[unit] = each["sent"]
+        count = known["transaction_count"] + self.owners.genesis_outputs(owner)
+        return {"received_sum": received, "sent_sum": sent, "tx_count": count}
+
     def accounts(self) -> list[str]:
         """Every account of an address, a certificate, a withdrawal or an instantaneous reward."""
         found = dict.fromkeys([*self.owners.addresses, *self.withdrawn])
@@ -667,7 +684,7 @@ class Facade:
         return sorted(found)
 
     def check_account(self, account: str) -> None:
-        """Check an account, its addresses, assets, outputs, delegations and withdrawals."""
+        """Check an account, its addresses, assets, totals, outputs, delegations and withdrawals."""
         path, pools, summary = "/accounts/{stake_address}", self.chain.pools, self.owners.summary(account)
         pool, withdrawn = self.pool_of(account), self.withdrawn.get(account, 0)
         told = self.told(path, path.format(stake_address=account))
@@ -696,6 +713,8 @@ class Facade:
             same(
                 asked(name, {"order": order}), self.rows(name, len(held), order, stake_address=account), expected_order
             )
+        totals = {"stake_address": account} | self.moved_by(account)
+        self.one(f"{path}/addresses/total", totals, stake_address=account)
         self.listed(f"{path}/utxos", self.unspent(account), stake_address=account)
         delegations = [
             {"active_epoch": each["active_epoch_no"], "pool_id": each["pool_id"], "amount": out_sum(tx)}
@@ -1131,7 +1150,7 @@ def by_unit(told: Any) -> Any:
     if not isinstance(told, dict):
         return told
     shown = {name: by_unit(part) for name, part in told.items()}
-    for name in ("amount", "output_amount"):
+    for name in ("amount", "output_amount", "received_sum", "sent_sum"):
         if isinstance(told.get(name), list):
             assert told[name][0]["unit"] == "lovelace", told
             shown[name] = {each["unit"]: each["quantity"] for each in told[name]}

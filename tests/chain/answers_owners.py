@@ -130,7 +130,8 @@ def check_slots(caller: Caller, path: str, rows: list[Json], order: str) -> None
 
 
 def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
-    """Check the unspent outputs of an owner, also those with each of its assets, and its assets."""
+    """Check the unspent outputs of an owner, also those with each of its assets, its assets and totals."""
+    same(f"{path}/totals", caller.ok(f"{path}/totals")["data"], owners.totals(owner))
     unspent = owners.unspent(owner)
     for limit in (3, MAX_ROWS) if 3 < len(unspent) < 60 else (MAX_ROWS,):
         for order in orders(unspent):

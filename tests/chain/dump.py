@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 
 from shared import packed
+from shared.ledger import LOVELACE_NO
 
 Row = dict[str, Any]
 Dump = dict[str, list[Row]]
@@ -107,6 +108,8 @@ def resolved(
         return None if value == 0 else keys["stake"][value] if value > 0 else keys["address"][-value]
     if value == 0 and column == "lowest_address_no":  # the first bucket begins before all holders
         return None
+    if value == LOVELACE_NO and column == "asset_no":  # as in address_sent
+        return "lovelace"
     return keys[owner][value]
 
 

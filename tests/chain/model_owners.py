@@ -103,6 +103,34 @@ class Owners:
             "last_transaction": self.position(transactions[-1]) if transactions else None,
         }
 
+    def totals(self, owner: str) -> Json:
+        """GET /v1/addresses/:address/totals, and those of accounts and payment credentials."""
+        received: dict[AssetKey | None, int] = defaultdict(int, {None: 0})  # None: lovelace
+        sent: dict[AssetKey | None, int] = defaultdict(int, {None: 0})
+        for reference, output in self.made.items():
+            if owner in owners_of(output.address):
+                for sums in (received, sent) if reference in self.spent_by else (received,):
+                    sums[None] += output.lovelace
+                    for asset, quantity in output.assets.items():
+                        sums[asset] += quantity
+        return {
+            "received_lovelace": str(received.pop(None)),
+            "sent_lovelace": str(sent.pop(None)),
+            "transaction_count": len(self.transactions.get(owner, [])),
+            "assets": [
+                {"policy_id": policy, "asset_name": name, "received": str(quantity), "sent": str(sent[policy, name])}
+                for (policy, name), quantity in sorted((key, each) for key, each in received.items() if key)
+            ],
+        }
+
+    def genesis_outputs(self, owner: str) -> int:
+        """How many outputs of the genesis belong to an owner."""
+        return sum(
+            owner in owners_of(output.address)
+            for (tx_hash, _), output in self.made.items()
+            if tx_hash not in self.ledger.transactions
+        )
+
     def held(self, owner: str) -> dict[AssetKey, int]:
         held: dict[AssetKey, int] = defaultdict(int)
         for _, output in self.outputs.get(owner, []):

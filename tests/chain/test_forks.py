@@ -136,16 +136,18 @@ def test_an_index_with_faults_equals_one_without(new_ledgerline: NewLedgerline, 
             hardship.process.kill()
 
 
-SHORT_BUCKETS = """
+SHORT_LISTS = """
 CREATE OR REPLACE FUNCTION chain_preview.opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE
-AS 'SELECT number % 2 = 0'
+AS 'SELECT number % 2 = 0';
+CREATE OR REPLACE FUNCTION chain_preview.is_long_history(entries integer) RETURNS boolean LANGUAGE sql IMMUTABLE
+AS 'SELECT entries > 5';
 """
 
 
-async def create_with_short_buckets(create: Create, db: asyncpg.Connection, networks: Iterable[Network]) -> None:
+async def create_with_short_lists(create: Create, db: asyncpg.Connection, networks: Iterable[Network]) -> None:
     """What verify compares with."""
     await create(db, networks)
-    await db.execute(SHORT_BUCKETS)
+    await db.execute(SHORT_LISTS)
 
 
 async def verified(url: str) -> list[CheckResult]:
@@ -158,14 +160,15 @@ async def verified(url: str) -> list[CheckResult]:
 
 
 @pytest.mark.parametrize("seed", [200, 202])
-def test_buckets_of_lists_survive_faults(
-    new_ledgerline: NewLedgerline, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Every second number opens a bucket, instead of one in a thousand, so that short lists have buckets."""
+def test_long_lists_survive_faults(new_ledgerline: NewLedgerline, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Every second number opens a bucket, instead of one in a thousand, so that short lists have buckets; and a history
+    of 6 transactions is long, instead of one of 65.
+    """
     random, ledgerline = Random(seed), new_ledgerline()
-    asyncio.run(execute(ledgerline.database_url, SHORT_BUCKETS))
-    monkeypatch.setattr(schema, "create", partial(create_with_short_buckets, schema.create))
-    tables, seen = ("asset_bucket", "holder_bucket", "policy_holder_bucket"), set[str]()
+    asyncio.run(execute(ledgerline.database_url, SHORT_LISTS))
+    monkeypatch.setattr(schema, "create", partial(create_with_short_lists, schema.create))
+    tables = ("asset_bucket", "holder_bucket", "policy_holder_bucket", "address_sent", "account_sent")
+    seen = set[str]()
     chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=6, plain=0.1, eras=ERAS), 250)
     with Node(chain) as node:
         hardship = Hardship(random, ledgerline, node, chain)

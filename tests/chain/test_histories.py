@@ -125,7 +125,7 @@ async def test_a_change_cuts_entries_off_and_adds_others(db: asyncpg.Connection)
                 AssetNo(n): b"".join(one.to_bytes(8) + bytes(10) for one in fresh) for n, fresh in added.items()
             },
         )
-        assert await stored_histories.change(db, counts, entries) == used
+        assert (await stored_histories.change(db, counts, entries)).used == used
         for table, owner_no in (("address_tx", "address_no"), ("asset_tx", "asset_no")):
             found = await db.fetch(f"SELECT {owner_no}, tx_id FROM {table}_entry ORDER BY {owner_no}, seq")  # noqa: S608
             assert [tuple(row) for row in found] == [(number, one) for number in numbers for one in expected[number]]
@@ -202,7 +202,7 @@ async def added_up(db: asyncpg.Connection, history: str) -> tuple[dict[str, List
     (part,) = await histories.ranges(db, [history])
     everything = dict.fromkeys((history, "address_count"), range(PARTITIONS))
     with TemporaryDirectory() as folder:
-        await numbers.write(db, Path(folder))
+        await numbers.write(Moment(db, 0, 0), Path(folder))
         async with db.transaction():
             moment = Moment(db, 0, 0)
             found = await histories.examine(Path(folder), moment, part)

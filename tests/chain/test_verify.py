@@ -296,6 +296,18 @@ PLANTED: dict[str, tuple[str, str]] = {
         "DELETE FROM policy_account_holder_bucket WHERE lowest_account_no <> 0",
         "policy_account_holder_bucket of policy_no 1 from quantity",
     ),
+    "address_sent": (
+        "INSERT INTO address_sent SELECT address_no, 0, 5 FROM utxo WHERE tx_id = 40 << 16",
+        f"lovelace spent by {person('pair')}: indexed 5, recomputed None",
+    ),
+    "credential_sent": (
+        "INSERT INTO credential_sent SELECT address_no, 0, 5 FROM utxo WHERE tx_id = 40 << 16",
+        f"lovelace spent by the payment credential of {person('pair')}: indexed 5, recomputed None",
+    ),
+    "account_sent": (
+        "INSERT INTO account_sent SELECT stake_no, 0, 5 FROM stake",
+        f"lovelace spent by {reward_account('rich')}: indexed 5, recomputed None",
+    ),
     "stake": ("UPDATE stake SET balance = balance - 1", "balance of stake credential e0"),
     "address_count": (
         "UPDATE stake SET address_count = address_count + 1",
@@ -452,6 +464,51 @@ async def test_an_error_in_any_column_of_a_long_list_is_found(database_url: str,
                 found = await checks[table].all(db, 5)
                 await undone.rollback()
                 assert any(difference.what.startswith(f"{table} of ") for difference in found), statement
+
+
+def pass_on(number: int) -> Json:
+    """A transaction in which an exchange spends what the one before paid to it."""
+    paid = pays(person("exchange", staked=True), (COIN, 5))
+    return tx(f"on{number}", paid, pays(person("x")), spends=((f"on{number - 1}", 0),))
+
+
+async def test_an_error_in_what_a_long_history_has_spent_is_found(database_url: str, db: asyncpg.Connection) -> None:
+    await Written(db).append_batch([(10 + number, [pass_on(number)]) for number in range(70)])
+    settings = {"search_path": PREVIEW.schema}
+    in_turns = await asyncpg.connect(database_url, connection_class=InTurns, server_settings=settings)
+    for table, owner_no in (("address_sent", "address_no"), ("account_sent", "stake_no")):
+        assert await db.fetchval(f"SELECT count(*) FROM {table} WHERE quantity IN (69 * 2000000, 69 * 5)") == 2  # noqa: S608
+        changes = ("quantity = quantity + 1", "asset_no = 1000001", f"{owner_no} = {owner_no} + 1000000")
+        for change in (*changes, "quantity = quantity::numeric(40, 1)"):
+            statement = f"UPDATE {table} SET {change} WHERE ctid = (SELECT max(ctid) FROM {table})"  # noqa: S608
+            found = await planted(in_turns, statement, partial(within, network=PREVIEW))
+            assert found is not None and found.keys() == {table}, (statement, found)
+        found = await planted(in_turns, f"DELETE FROM {table}", partial(within, network=PREVIEW))  # noqa: S608
+        assert found is not None and len(found[table]) == 2
+    await in_turns.close()
+
+
+async def test_a_history_may_become_long_and_short_again_beside_verify(
+    database_url: str, db: asyncpg.Connection
+) -> None:
+    chain, enough = Written(db), asyncio.Event()
+    await chain.append_batch([(10 + number, [pass_on(number)]) for number in range(60)])
+
+    async def write_on() -> None:
+        number = 60
+        while not enough.is_set():
+            await chain.append(10 + number, pass_on(number))
+            number += 1
+            if number == 72:
+                await chain.back_to(10 + 60)
+                number = 61
+
+    writing, rounds = asyncio.create_task(write_on()), 0
+    while rounds < 8 and not writing.done():
+        assert await verified(database_url) == {}
+        rounds += 1
+    enough.set()
+    await writing
 
 
 async def test_an_error_in_the_very_first_transaction_is_found(database_url: str, db: asyncpg.Connection) -> None:

@@ -154,6 +154,7 @@ FILLED = {
     "mint_staged": "INSERT INTO mint_staged VALUES (1, 1, 1, NULL, false)",
     "balance_staged": "INSERT INTO balance_staged VALUES (1, 1)",
     "holder_staged": "INSERT INTO holder_staged VALUES (1, 1, 1)",
+    "address_sent_staged": "INSERT INTO address_sent_staged VALUES (1, 1, 1)",
     "reward_due": "INSERT INTO reward_due SELECT 1000001, slot_no FROM tip",
 }
 

@@ -581,6 +581,8 @@ CREATE TABLE genesis_output (
 COMMENT ON TABLE genesis_output IS
     'Outputs, each at index 0, that exist before the first block and belong to no transaction.';
 CREATE INDEX genesis_output_address ON genesis_output USING hash (address);
+CREATE INDEX genesis_output_stake ON genesis_output (substr(address, 30, 28)) WHERE get_byte(address, 0) < 64;
+CREATE INDEX genesis_output_credential ON genesis_output (substr(address, 2, 28)) WHERE get_byte(address, 0) < 128;
 COMMENT ON COLUMN genesis_output.tx_id IS
     '-1 << 16, -2 << 16 and so on by hash, in place of a transaction''s: its slot, tx_id >> 16, is negative.';
 
@@ -1008,6 +1010,47 @@ BEGIN
     );
 END $$;
 
+-- What owners with long histories have spent. Transactions of others are few enough to be added up for an answer ------
+
+CREATE FUNCTION is_long_history(entries integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether an address or an account with so many transactions has rows in address_sent or account_sent.
+SELECT entries > 64
+$$;
+
+CREATE TABLE address_sent (
+    address_no integer NOT NULL,
+    asset_no   integer NOT NULL,
+    quantity   numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (address_no, asset_no)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE address_sent IS
+    'How much of ada and of each asset transactions have spent from an address with a long history.';
+COMMENT ON COLUMN address_sent.asset_no IS '0: lovelace.';
+
+CREATE TABLE account_sent (
+    stake_no integer NOT NULL,
+    asset_no integer NOT NULL,
+    quantity numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (stake_no, asset_no)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE account_sent IS 'The same for an account with a long history.';
+COMMENT ON COLUMN account_sent.asset_no IS '0: lovelace.';
+
+CREATE TABLE credential_sent (
+    credential_no integer NOT NULL,
+    asset_no      integer NOT NULL,
+    quantity      numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (credential_no, asset_no)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE credential_sent IS
+    'The same for a payment credential at other addresses than its first, however short its history.';
+COMMENT ON COLUMN credential_sent.asset_no IS '0: lovelace.';
+
+CREATE TABLE address_sent_staged (address_no integer NOT NULL, asset_no integer NOT NULL, quantity bigint,
+    large numeric);
+COMMENT ON TABLE address_sent_staged IS
+    'What transactions spend from addresses in bulk, with the opposite sign for rollbacks: added up when bulk ends.';
+
 -- Unspent outputs at the tip, in bulk those of the genesis. Their contents are in the row of their transaction --------
 
 CREATE FUNCTION opens_outputs(tx_id bigint, output_index integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
@@ -1064,6 +1107,7 @@ COMMENT ON TABLE dropped_output IS
     'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace '
     'at the first block after Byron, those of vouchers at the first of Allegra or later.';
 COMMENT ON COLUMN dropped_output.slot_no IS 'That block''s. Its row in era_start is what a rollback looks for.';
+CREATE INDEX dropped_output_address ON dropped_output (address_no) WHERE lovelace > 0;
 
 CREATE TABLE utxo_bucket (
     address_no          integer NOT NULL,

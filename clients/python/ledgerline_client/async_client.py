@@ -642,6 +642,16 @@ class AsyncLedgerline(AsyncHttp):
             key="api_key",
         )
 
+    async def get_address_totals(self, address: str) -> types.OwnerTotalsAnswer:
+        """Get what an address has received and sent.
+
+        The answer counts everything since the genesis, ada and assets.
+        """
+        answer: types.OwnerTotalsAnswer = await self.call(
+            "GET", "/v1/addresses/{address}/totals", {"address": address}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     async def get_account(self, stake_address: str) -> types.AccountAnswer:
         """Get a stake account.
 
@@ -650,6 +660,22 @@ class AsyncLedgerline(AsyncHttp):
         """
         answer: types.AccountAnswer = await self.call(
             "GET", "/v1/accounts/{stake_address}", {"stake_address": stake_address}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    async def get_account_totals(self, stake_address: str) -> types.OwnerTotalsAnswer:
+        """Get what the addresses of a stake account have received and sent.
+
+        What one of them pays to another counts as sent and as received.
+        """
+        answer: types.OwnerTotalsAnswer = await self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/totals",
+            {"stake_address": stake_address},
+            {},
+            None,
+            key="api_key",
+            json=True,
         )
         return answer
 
@@ -928,6 +954,22 @@ class AsyncLedgerline(AsyncHttp):
         answer: types.PaymentCredentialAnswer = await self.call(
             "GET",
             "/v1/payment-credentials/{payment_credential}",
+            {"payment_credential": payment_credential},
+            {},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    async def get_payment_credential_totals(self, payment_credential: str) -> types.OwnerTotalsAnswer:
+        """Get what the addresses with a payment credential have received and sent.
+
+        What one of them pays to another counts as sent and as received.
+        """
+        answer: types.OwnerTotalsAnswer = await self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/totals",
             {"payment_credential": payment_credential},
             {},
             None,

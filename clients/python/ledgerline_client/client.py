@@ -640,6 +640,16 @@ class Ledgerline(Http):
             key="api_key",
         )
 
+    def get_address_totals(self, address: str) -> types.OwnerTotalsAnswer:
+        """Get what an address has received and sent.
+
+        The answer counts everything since the genesis, ada and assets.
+        """
+        answer: types.OwnerTotalsAnswer = self.call(
+            "GET", "/v1/addresses/{address}/totals", {"address": address}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     def get_account(self, stake_address: str) -> types.AccountAnswer:
         """Get a stake account.
 
@@ -648,6 +658,22 @@ class Ledgerline(Http):
         """
         answer: types.AccountAnswer = self.call(
             "GET", "/v1/accounts/{stake_address}", {"stake_address": stake_address}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def get_account_totals(self, stake_address: str) -> types.OwnerTotalsAnswer:
+        """Get what the addresses of a stake account have received and sent.
+
+        What one of them pays to another counts as sent and as received.
+        """
+        answer: types.OwnerTotalsAnswer = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/totals",
+            {"stake_address": stake_address},
+            {},
+            None,
+            key="api_key",
+            json=True,
         )
         return answer
 
@@ -926,6 +952,22 @@ class Ledgerline(Http):
         answer: types.PaymentCredentialAnswer = self.call(
             "GET",
             "/v1/payment-credentials/{payment_credential}",
+            {"payment_credential": payment_credential},
+            {},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def get_payment_credential_totals(self, payment_credential: str) -> types.OwnerTotalsAnswer:
+        """Get what the addresses with a payment credential have received and sent.
+
+        What one of them pays to another counts as sent and as received.
+        """
+        answer: types.OwnerTotalsAnswer = self.call(
+            "GET",
+            "/v1/payment-credentials/{payment_credential}/totals",
             {"payment_credential": payment_credential},
             {},
             None,

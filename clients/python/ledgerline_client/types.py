@@ -659,6 +659,37 @@ class Holding(TypedDict):
     quantity: str
 
 
+class OwnerTotalsAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: OwnerTotals
+    last_updated: LastUpdated
+
+
+class OwnerTotals(TypedDict):
+    """What an owner has received and sent. All of an owner that was never used is 0.
+
+    An output is received when a transaction or the genesis makes it, and sent when a transaction spends it,
+    change and collateral included. `assets` are all that the owner has ever received, sorted by policy and
+    name. If the index begins after the genesis, only its own blocks count.
+    """
+
+    received_lovelace: str
+    sent_lovelace: str
+    transaction_count: int
+    assets: list[AssetTotals]
+
+
+class AssetTotals(TypedDict):
+    """The quantities of an asset that an owner has received and sent."""
+
+    policy_id: str
+    asset_name: str
+    received: str
+    sent: str
+
+
 class AccountAnswer(TypedDict):
     """Data of the node's ledger or of callers, which may change while the last indexed block does not."""
 

@@ -1005,6 +1005,15 @@ export class Ledgerline extends Http {
   }
 
   /**
+   * Get what an address has received and sent.
+   *
+   * The answer counts everything since the genesis, ada and assets.
+   */
+  getAddressTotals(address: string, call: CallOptions = {}): Promise<types.OwnerTotalsAnswer> {
+    return this.call(operations.getAddressTotals, { address }, {}, call);
+  }
+
+  /**
    * Get a stake account.
    *
    * The answer has its pool and representative, its rewards, what its addresses hold, and its first and last
@@ -1012,6 +1021,15 @@ export class Ledgerline extends Http {
    */
   getAccount(stakeAddress: string, call: CallOptions = {}): Promise<types.AccountAnswer> {
     return this.call(operations.getAccount, { stake_address: stakeAddress }, {}, call);
+  }
+
+  /**
+   * Get what the addresses of a stake account have received and sent.
+   *
+   * What one of them pays to another counts as sent and as received.
+   */
+  getAccountTotals(stakeAddress: string, call: CallOptions = {}): Promise<types.OwnerTotalsAnswer> {
+    return this.call(operations.getAccountTotals, { stake_address: stakeAddress }, {}, call);
   }
 
   /**
@@ -1162,6 +1180,18 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): Promise<types.PaymentCredentialAnswer> {
     return this.call(operations.getPaymentCredential, { payment_credential: paymentCredential }, {}, call);
+  }
+
+  /**
+   * Get what the addresses with a payment credential have received and sent.
+   *
+   * What one of them pays to another counts as sent and as received.
+   */
+  getPaymentCredentialTotals(
+    paymentCredential: string,
+    call: CallOptions = {},
+  ): Promise<types.OwnerTotalsAnswer> {
+    return this.call(operations.getPaymentCredentialTotals, { payment_credential: paymentCredential }, {}, call);
   }
 
   /**

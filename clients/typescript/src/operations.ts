@@ -189,11 +189,25 @@ export const listAddressAssets: Operation = {
   quantities: { data: { quantity: true } },
 };
 
+export const getAddressTotals: Operation = {
+  method: "GET",
+  path: "/v1/addresses/{address}/totals",
+  key: "apiKey",
+  quantities: { data: { received_lovelace: true, sent_lovelace: true, assets: { received: true, sent: true } } },
+};
+
 export const getAccount: Operation = {
   method: "GET",
   path: "/v1/accounts/{stake_address}",
   key: "apiKey",
   quantities: { data: { rewards: true, lovelace: true } },
+};
+
+export const getAccountTotals: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/totals",
+  key: "apiKey",
+  quantities: { data: { received_lovelace: true, sent_lovelace: true, assets: { received: true, sent: true } } },
 };
 
 export const listAccountAddresses: Operation = {
@@ -247,6 +261,13 @@ export const getPaymentCredential: Operation = {
   path: "/v1/payment-credentials/{payment_credential}",
   key: "apiKey",
   quantities: { data: { lovelace: true } },
+};
+
+export const getPaymentCredentialTotals: Operation = {
+  method: "GET",
+  path: "/v1/payment-credentials/{payment_credential}/totals",
+  key: "apiKey",
+  quantities: { data: { received_lovelace: true, sent_lovelace: true, assets: { received: true, sent: true } } },
 };
 
 export const listPaymentCredentialUtxos: Operation = {

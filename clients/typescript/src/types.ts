@@ -602,6 +602,35 @@ export interface Holding {
   quantity: bigint;
 }
 
+/** Data of a chain, with its last indexed block. */
+export interface OwnerTotalsAnswer {
+  success: true;
+  data: OwnerTotals;
+  last_updated: LastUpdated;
+}
+
+/**
+ * What an owner has received and sent. All of an owner that was never used is 0.
+ *
+ * An output is received when a transaction or the genesis makes it, and sent when a transaction spends it,
+ * change and collateral included. `assets` are all that the owner has ever received, sorted by policy and name.
+ * If the index begins after the genesis, only its own blocks count.
+ */
+export interface OwnerTotals {
+  received_lovelace: bigint;
+  sent_lovelace: bigint;
+  transaction_count: number;
+  assets: Array<AssetTotals>;
+}
+
+/** The quantities of an asset that an owner has received and sent. */
+export interface AssetTotals {
+  policy_id: string;
+  asset_name: string;
+  received: bigint;
+  sent: bigint;
+}
+
 /** Data of the node's ledger or of callers, which may change while the last indexed block does not. */
 export interface AccountAnswer {
   success: true;

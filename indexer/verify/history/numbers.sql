@@ -1,4 +1,4 @@
--- The credentials of addresses, and the reference tokens, by their numbers.
+-- The credentials of addresses, the reference tokens, and the owners of long histories, by their numbers.
 
 -- name: ends
 -- The number after the last address, and that after the last asset.
@@ -20,3 +20,13 @@ FROM asset WHERE asset_no >= $1::bigint AND asset_no < $2::bigint
 -- name: reference_tokens
 -- Assets whose names begin with $1.
 SELECT asset_no FROM asset WHERE asset_no >= 0 AND substring(name FOR 4) = $1
+
+-- name: long_histories
+-- The owners, {owner_no}, of a {history} that is long without the transactions from tx_id $1 on, in order. One of its
+-- chunks says so, whose entries before $1 are counted.
+SELECT DISTINCT {owner_no} FROM {history}
+WHERE is_long_history((chunk << 6) + length(tx_ids) / 8)
+  AND (tx_id_at(tx_ids, length(tx_ids) - 8) < $1::bigint OR is_long_history((chunk << 6) + (
+      SELECT count(*) FROM generate_series(0, length(tx_ids) / 8 - 1) AS place WHERE tx_id_at(tx_ids, place * 8) < $1
+  )::integer))
+ORDER BY {owner_no}

@@ -12,7 +12,8 @@ WITH last AS (
     SELECT (SELECT count(*) FROM address_tx_staged) + (SELECT count(*) FROM asset_tx_staged)
          + (SELECT count(*) FROM mint_staged) + (SELECT count(*) FROM balance_staged)
          + (SELECT count(*) FROM holder_staged) + (SELECT count(*) FROM account_withdrawal_staged)
-         + (SELECT count(*) FROM spender_staged) + (SELECT count(*) FROM label_tx_staged) AS rows
+         + (SELECT count(*) FROM spender_staged) + (SELECT count(*) FROM label_tx_staged)
+         + (SELECT count(*) FROM address_sent_staged) AS rows
 )
 SELECT what, NULL::bytea AS address, indexed, recomputed
 FROM tip, staged, last, LATERAL (VALUES

@@ -82,6 +82,9 @@ CHANGING = {
     "account_holder": _holders("account_holder", "asset_no", "account_no"),
     "credential_holder": _holders("credential_holder", "asset_no", "credential_no"),
     "policy_account_holder": _holders("policy_account_holder", "policy_no", "account_no"),
+    "address_sent": _holders("address_sent", "asset_no", "address_no"),
+    "account_sent": _holders("account_sent", "asset_no", "stake_no"),
+    "credential_sent": _holders("credential_sent", "asset_no", "credential_no"),
     **{table: Stored(_sql.text(table)) for table in ("utxo", "stake", "address_count")},
 }
 GROWING = {table: Stored(_sql.text(table)) for table in ("mint", "reference_output", "script_output")}

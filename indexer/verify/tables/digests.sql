@@ -62,7 +62,8 @@ SELECT asset_no AS first, tx_id AS second, pg_temp.key_of(asset_no) * pg_temp.we
 FROM mint
 
 -- name: holders
--- What addresses or accounts hold of assets or policies. The number of an account that is an address is negative.
+-- What addresses or accounts hold of assets or policies, or have spent: lovelace has the number 0 there. The number of
+-- an account that is an address is negative.
 -- `_HELD_FROM` of expected.py tells what is added to the number of an asset or a policy.
 SELECT {held_no} AS first, {owner_no} AS second,
        pg_temp.key_of({held_no} + 1073741824) * pg_temp.key_of({owner_no}) % 2860486313 AS hash, quantity,

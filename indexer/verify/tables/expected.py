@@ -18,7 +18,7 @@ from indexer.verify.history.rows import GenesisOutput
 from indexer.verify.history.spenders import Spenders, output_no
 from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, places_in, sums_at, weight_of
 from shared import metadata, sql
-from shared.ledger import AssetNo, StakeNo
+from shared.ledger import LOVELACE_NO, AssetNo, StakeNo
 from shared.sql import Connection
 
 _ACCOUNT_FACTOR = 1_640_531_527
@@ -67,6 +67,7 @@ def of_flows(flows: Flows, numbers: Numbers) -> dict[str, Entries]:
         **_holdings(made, of_made, credential_of_made, unspent, numbers),
         "utxo": _unspent(made, of_made, credential_of_made, flows.tx_id[made.row], unspent),
         "stake": _balances(made, of_made, unspent),
+        **_sent(spent, account_no[len(made.row) :], credential_no[len(made.row) :], numbers),
         "reference_output": _tokens(flows, numbers),
     }
 
@@ -130,6 +131,24 @@ def _balances(made: OutputColumns, account_no: Ints, unspent: Mask) -> Entries:
     known = unspent & (account_no >= 0)
     account_no = account_no[known]
     return Entries(account_no, np.zeros_like(account_no), key_of(account_no), made.lovelace[known])
+
+
+def _sent(spent: OutputColumns, account_no: Ints, credential_no: Ints, numbers: Numbers) -> dict[str, Entries]:
+    """What is spent from the addresses and accounts with long histories, and from other addresses of payment
+    credentials than their first; lovelace as an asset with the number 0.
+    """
+    output = np.concatenate((np.arange(len(spent.row)), spent.assets.place))
+    asset_no = np.concatenate((np.full(len(spent.row), LOVELACE_NO), spent.assets.asset_no))
+    quantity = np.concatenate((spent.lovelace.astype(np.uint64), spent.assets.quantity))
+    found = dict[str, Entries]()
+    for table, owner_no, are_kept in (
+        ("address_sent", spent.address_no, numbers.are_long_addresses(spent.address_no)),
+        ("account_sent", account_no, numbers.are_long_accounts(account_no)),
+        ("credential_sent", credential_no, credential_no >= 0),
+    ):
+        kept = are_kept[output]
+        found[table] = _held(asset_no[kept], owner_no[output][kept], quantity[kept])
+    return found
 
 
 def _unspent(made: OutputColumns, account_no: Ints, credential_no: Ints, tx_id: Ints, unspent: Mask) -> Entries:

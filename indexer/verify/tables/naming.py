@@ -7,7 +7,7 @@ import msgspec
 
 from indexer.verify.results import MAX_SHOWN, Difference
 from shared import packed, sql
-from shared.ledger import AddressNo, LabelNo, label_numbered
+from shared.ledger import LOVELACE_NO, AddressNo, LabelNo, label_numbered
 from shared.sql import Connection
 
 _Pair = tuple[int, int]
@@ -60,6 +60,10 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
             return f"asset {await _asset_of.only(db, first)} held by account_no {second}", await _account(db, second)
         case "policy_account_holder":
             return f"policy {await _policy_of.only(db, first)} held by account_no {second}", await _account(db, second)
+        case "address_sent" | "account_sent" | "credential_sent":
+            whose = "the payment credential of" if table == "credential_sent" else ""
+            spender = _stake_of if table == "account_sent" else _address_of
+            return f"{await _unit(db, first)} spent by {whose}".strip(), await spender.one(db, second)
         case "stake" | "address_count":
             raw, what = await _stake_of.one(db, first), "balance" if table == "stake" else table
             return f"{what} of stake credential {f'number {first}' if raw is None else raw.hex()}", None
@@ -112,6 +116,11 @@ def _output(made: "_Made", index: int) -> packed.Output | None:
         return None if made.address_no is None else packed.Output(made.address_no, made.lovelace or 0)
     first_index, outputs = packed.unpack_outputs(made.outputs)
     return outputs[index - first_index] if 0 <= index - first_index < len(outputs) else None
+
+
+async def _unit(db: Connection, asset_no: int) -> str:
+    """Lovelace or an asset."""
+    return "lovelace" if asset_no == LOVELACE_NO else f"asset {await _asset_of.only(db, asset_no)}"
 
 
 async def _account(db: Connection, account_no: int) -> bytes | None:
