@@ -29,6 +29,8 @@ ACCOUNTS = {1: 7, 2: 7, 65_537: 0, 100_000: 2**31 - 2}
 CREDENTIALS = {2: 1, 65_537: 1, 100_000: 0}  # the first address with the same payment credential
 TOKENS = {3, 65_539}
 POLICIES = {0: 4, 3: 4, 65_539: 2**31 - 1}
+LONG_ADDRESSES = (1, 65_537, 2**31 - 1)  # those of long histories
+LONG_ACCOUNTS = (0, 2**31 - 2)
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +128,8 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
         policies[asset_no] = policy_no
     policies.tofile(folder / "policies")
     np.array([number in TOKENS for number in range(max(TOKENS) + 1)], np.uint8).tofile(folder / "reference-tokens")
+    ints((-1, *LONG_ADDRESSES)).tofile(folder / "long-addresses")
+    ints((-1, *LONG_ACCOUNTS)).tofile(folder / "long-accounts")
     return Numbers(folder)
 
 
@@ -168,16 +172,32 @@ def figures(case: Case) -> Figures:
             credential = key_of(CREDENTIALS[output.address_no]) if output.address_no in CREDENTIALS else 0
             inside += credential * 1_183_186_591
             found["utxo"][tx_id, index] = inside % PRIME
+    return found | sent(case)
+
+
+def sent(case: Case) -> Figures:
+    """What is spent; lovelace as an asset with the number 0, which is another asset's here, too."""
+    found: Figures = {table: Counter() for table in SENT}
+    for source in (each.source for inputs in case.inputs.values() for each in inputs if each.source):
+        address_no, stake_no = int(source.address_no), ACCOUNTS.get(source.address_no)
+        for asset_no, quantity in ((0, source.lovelace), *source.quantities.items()):
+            if address_no in LONG_ADDRESSES:
+                found["address_sent"][asset_no, address_no] += quantity
+            if stake_no is not None and stake_no in LONG_ACCOUNTS:
+                found["account_sent"][asset_no, stake_no] += quantity
+            if address_no in CREDENTIALS:
+                found["credential_sent"][asset_no, CREDENTIALS[address_no]] += quantity
     return found
 
 
+SENT = ("address_sent", "account_sent", "credential_sent")
 TABLES: dict[str, Callable[[int, int], int]] = {
     "address_tx": lambda address_no, tx_id: key_of(address_no) * weight_of(tx_id),
     "account_tx": lambda stake_no, tx_id: key_of(stake_no) * weight_of(tx_id),
     "credential_tx": lambda credential_no, tx_id: key_of(credential_no) * weight_of(tx_id),
     "asset_tx": lambda asset_no, tx_id: key_of(asset_no) * weight_of(tx_id),
     **dict.fromkeys(
-        ("holder", "policy_holder", "account_holder", "policy_account_holder", "credential_holder"),
+        ("holder", "policy_holder", "account_holder", "policy_account_holder", "credential_holder", *SENT),
         lambda held_no, owner_no: key_of(held_no + 2**30) * key_of(owner_no),
     ),
     "stake": lambda stake_no, _: key_of(stake_no),
