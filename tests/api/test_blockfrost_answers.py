@@ -290,7 +290,10 @@ async def compare_pool(asked: BothSides, pool: str) -> None:
     delegators = await asked.walk(f"/pools/{pool}/delegators")
     assert len(delegators) == found["live_delegators"]
     assert sum(int(each["live_stake"]) for each in delegators) == int(found["live_stake"])
-    assert len(await asked.facade(f"/pools/{pool}/relays")) == len(native["relays"])
+    relays = await asked.facade(f"/pools/{pool}/relays")
+    # As with Blockfrost, a relay that names no host is there; the native answer leaves it out.
+    naming = [each for each in relays if any(each[name] for name in ("ipv4", "ipv6", "dns", "dns_srv"))]
+    assert len(naming) == len(native["relays"])
     assert (await asked.facade(f"/pools/{pool}/metadata")).get("url") == native["metadata_url"]
     for tx in found["registration"]:
         updates = await asked.facade(f"/txs/{tx}/pool_updates")
