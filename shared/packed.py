@@ -313,6 +313,12 @@ def unpack_output_at(data: bytes, index: int) -> Output | None:
     return _output.decode(outputs[index - first]) if 0 <= index - first < len(outputs) else None
 
 
+def output_indexes(data: bytes) -> range:
+    """The indexes of the outputs in an outputs column, which are not unpacked."""
+    first, outputs = _raw_outputs.decode(_body(data))
+    return range(first, first + len(outputs))
+
+
 def lovelace_in(data: bytes) -> int:
     """The lovelace of all outputs in an outputs column, whose assets are not unpacked."""
     _, payments = _payments.decode(_body(data))

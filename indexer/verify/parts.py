@@ -16,6 +16,7 @@ from indexer.verify.history import (
     flows,
     hashes,
     numbers,
+    referred,
     rows,
     spenders,
     spending,
@@ -49,8 +50,9 @@ class Findings(msgspec.Struct, frozen=True):
     the first of each check: `block` has blocks with other transactions; `tx` those whose hash is too short or too long;
     `spender` entries of outputs that do not exist; `value` transactions that don't balance, and inputs without a source
     that should have one; `certificates` those that differ from their stored changes; `attached` outputs whose datum or
-    script has no row; `datum` and `script` rows whose hash or transaction is wrong. `of_epochs` are the sums of each
-    epoch. `moves` are those of a part, `before` the references of its inputs without a source.
+    script has no row; `referred` transactions that name no older output; `datum` and `script` rows whose hash or
+    transaction is wrong. `of_epochs` are the sums of each epoch. `moves` are those of a part, `before` the references
+    of its inputs without a source.
     """
 
     digests: Digests
@@ -78,6 +80,7 @@ async def examine(context: Context, moment: Moment, part: TransactionRange) -> F
         shown = await hashes.shown(db, flowing.tx_id, *ends)
         attached = await attachments.wrong(db, transactions, flowing, *ends, shown)
         certified = await certificates.wrong(db, transactions, flowing, *ends, network)
+        named = await referred.wrong(db, transactions, from_origin=context.from_origin)
         unbalanced = balances.unbalanced(transactions, flowing, context.deposits) if context.from_origin else []
     except packed.UNREADABLE:
         rows.refuse_unreadable(transactions)
@@ -92,6 +95,7 @@ async def examine(context: Context, moment: Moment, part: TransactionRange) -> F
         "value": wrong + unbalanced,
         "certificates": certified,
         "attached": attached,
+        "referred": named,
         "datum": shown.wrong_datums,
         "script": shown.wrong_scripts,
     }

@@ -472,6 +472,14 @@ async def test_an_error_in_a_change_by_a_certificate_is_found_from_history_alone
     assert any("of tx_id" in difference for difference in found["certificates"]), found
 
 
+def _naming(*outputs: packed.Referred, returned: packed.Returned | None = None) -> str:
+    """A transaction names these outputs, and this return of its collateral."""
+    said = packed.pack_referred(packed.References([*outputs], [], returned))
+    assert said is not None, "it names something"
+    last = "(SELECT max(tx_id) FROM tx WHERE referred IS NOT NULL)"
+    return f"UPDATE tx SET referred = '\\x{said.hex()}' WHERE tx_id = {last}"  # noqa: S608 - ours
+
+
 # Errors that only history shows, and the check that reports each.
 WITHOUT_NODE = {
     "a reference token without its datum": (
@@ -490,6 +498,10 @@ WITHOUT_NODE = {
     ),
     "no inline datums": ("DELETE FROM datum", "attached"),
     "no reference scripts": ("DELETE FROM script", "attached"),
+    "an output that no transaction has made": (_naming((1 << 16, 0)), "referred"),
+    "an output of its own": (_naming((1 << 60, 0)), "referred"),
+    "an output before the first block": (_naming((bytes(32), 0)), "referred"),
+    "a return to none of its outputs": (_naming(returned=packed.Returned(60_000, 1)), "referred"),
     "attachments that can't be read": (
         "UPDATE tx SET attached = '\\x0000' WHERE tx_id = (SELECT max(tx_id) FROM tx)",
         "tx",

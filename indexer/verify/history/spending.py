@@ -153,7 +153,7 @@ async def wrongly_unresolved(db: Connection, hashes: list[bytes], *, from_origin
     In an index from the origin every input has one; in a partial one, every input that names an indexed transaction.
     """
     if not from_origin:
-        hashes = await _indexed_hashes.all(db, hashes)
+        hashes = await indexed_hashes.all(db, hashes)
     return [Difference(f"source of an input that names tx {tx_hash.hex()}", None, None, "known") for tx_hash in hashes]
 
 
@@ -175,5 +175,5 @@ _FACTORS = [
     )
 ]  # fmt: skip
 _sql = sql.beside(__file__)
-_indexed_hashes = _sql.values("indexed_hashes", bytes)
+indexed_hashes = _sql.values("indexed_hashes", bytes)
 _address_of = _sql.values("address_of", bytes)
