@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, redirect_stderr
+from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -21,12 +22,14 @@ import structlog
 from dramatiq.brokers.redis import RedisBroker
 
 from api.commands.database import migrated
+from api.events import follower
 from api.keys import valkey
 from api.sources import clock, held_snapshots, pool_metadata
 from api.usage import fold
 from api.usage.queue import ACTOR, QUEUE, BreakdownSum, UsageBatch, broker_at
 from shared import database, lifecycle, schema, servers, service_manager, settings, sql, tasks
 from shared import log as logs
+from shared.network import NETWORKS
 
 log = structlog.get_logger()
 
@@ -148,6 +151,9 @@ class _Aggregator(dramatiq.Middleware):
                 lambda: pool_metadata.run(url, fetches=ours.pool_metadata, delisted=ours.pool_metadata_delisted),
             )
         )
+        for network in NETWORKS:
+            following = partial(follower.run, pool, url, network)
+            await self._open.enter_async_context(tasks.background(f"events of {network.name}", following))
         async with valkey.opened(running.redis_url) as queue:
             await lifecycle.wait_for("valkey", queue.ping, self._stop, lifecycle.WAITED_FOR)
         log.info("aggregator.ready", queue=QUEUE)

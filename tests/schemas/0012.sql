@@ -455,6 +455,140 @@ CREATE TABLE partner.pool_metadata_turn (
 COMMENT ON TABLE partner.pool_metadata_turn IS
     'At most one row: when a process of the usage aggregator last compared pool_metadata with the registrations.';
 
+-- Events: subscriptions, and a log for each ---------------------------------------------------------------------------
+
+CREATE TABLE partner.subscription (
+    subscription_no bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    last_number     bigint      NOT NULL DEFAULT 0,
+    after_slot_no   bigint      NOT NULL,
+    at_slot_no      bigint      NOT NULL,
+    live_step       bigint,
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    subjects        integer     NOT NULL DEFAULT 0,
+    network_id      smallint    NOT NULL,
+    confirmations   smallint    NOT NULL CHECK (confirmations BETWEEN 0 AND 2160),
+    state           text        NOT NULL CHECK (state IN ('new', 'catching_up', 'live', 'ended')),
+    credential_id   uuid        NOT NULL REFERENCES partner.credential,
+    id              uuid        NOT NULL UNIQUE DEFAULT gen_random_uuid(),
+    CHECK ((live_step IS NOT NULL) >= (state = 'live'))
+) WITH (fillfactor = 80);
+COMMENT ON TABLE partner.subscription IS
+    'What a credential wants to be told of its network, and how far its log has got.';
+COMMENT ON COLUMN partner.subscription.last_number IS
+    'The number of the last event in its log: 1, 2, 3 … without gaps.';
+COMMENT ON COLUMN partner.subscription.after_slot_no IS
+    'It is told of blocks after this slot. An undoing that goes further back lowers it, and is told as a reset.';
+COMMENT ON COLUMN partner.subscription.at_slot_no IS
+    'The slot up to which it has caught up with event_mark; once it is live, event_mark says so.';
+COMMENT ON COLUMN partner.subscription.live_step IS 'The step of event_mark at which it caught up.';
+COMMENT ON COLUMN partner.subscription.subjects IS 'The number of its rows in subject.';
+COMMENT ON COLUMN partner.subscription.confirmations IS 'How many blocks follow a block when it is told of it.';
+COMMENT ON COLUMN partner.subscription.state IS
+    'new: not begun yet; catching_up: blocks up to event_mark are still to be read for it; live: it is told of each '
+    'block with all others; ended: deleted or revoked, and dropped in the background.';
+CREATE INDEX subscription_page ON partner.subscription (credential_id, subscription_no) WHERE state <> 'ended';
+CREATE INDEX subscription_catching_up ON partner.subscription (network_id, at_slot_no) WHERE state = 'catching_up';
+CREATE INDEX subscription_after ON partner.subscription (network_id, after_slot_no)
+    WHERE state IN ('catching_up', 'live');
+CREATE INDEX subscription_ended ON partner.subscription (subscription_no) WHERE state = 'ended';
+
+CREATE TABLE partner.subject (
+    subscription_no bigint   NOT NULL REFERENCES partner.subscription,
+    network_id      smallint NOT NULL,
+    direction       text     NOT NULL CHECK (direction IN ('in', 'out', 'both')),
+    least           numeric  NOT NULL,
+    key             bytea    NOT NULL CHECK (length(key) BETWEEN 2 AND 1024),
+    PRIMARY KEY (network_id, key, subscription_no)
+);
+COMMENT ON TABLE partner.subject IS
+    'The subjects of subscriptions. Those of a block are looked up here, so that its cost does not grow with others.';
+COMMENT ON COLUMN partner.subject.key IS
+    'Kind of event, kind of subject, and the subject (api/events/subjects.py).';
+COMMENT ON COLUMN partner.subject.direction IS 'in: what it receives; out: what it spends; both: either.';
+COMMENT ON COLUMN partner.subject.least IS 'The least quantity that it must receive or spend.';
+CREATE UNIQUE INDEX subject_of_subscription ON partner.subject (subscription_no, key);
+
+CREATE TABLE partner.event_mark (
+    step       bigint   NOT NULL,
+    slot_no    bigint   NOT NULL,
+    block_no   bigint   NOT NULL,
+    network_id smallint PRIMARY KEY,
+    block_hash bytea    NOT NULL
+);
+COMMENT ON TABLE partner.event_mark IS
+    'Up to which block the live subscriptions of a network have been told. It moves in the commit of their events.';
+COMMENT ON COLUMN partner.event_mark.step IS 'Grows by one for each block that is told of, and for each undoing.';
+COMMENT ON COLUMN partner.event_mark.block_hash IS 'Empty before the first block of event_block.';
+
+CREATE TABLE partner.event_block (
+    step       bigint   NOT NULL,
+    slot_no    bigint   NOT NULL,
+    block_no   bigint   NOT NULL,
+    network_id smallint NOT NULL,
+    undone     boolean  NOT NULL DEFAULT false,
+    block_hash bytea    NOT NULL,
+    PRIMARY KEY (network_id, step)
+);
+COMMENT ON TABLE partner.event_block IS
+    'The last blocks up to event_mark, and the undone ones among them. The chain of today shows which are undone next.';
+CREATE INDEX event_block_block_no ON partner.event_block (network_id, block_no);
+CREATE INDEX event_block_hash ON partner.event_block USING hash (block_hash);
+
+CREATE TABLE partner.event_object (
+    object_no bigint      GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    made_at   timestamptz NOT NULL DEFAULT now(),
+    body      text        NOT NULL
+);
+COMMENT ON TABLE partner.event_object IS
+    'What events tell, as JSON: once, however many subscriptions are told of it. Kept for longer than events, since an '
+    'event may be told, and then undone, long after its block.';
+CREATE INDEX event_object_age ON partner.event_object USING brin (made_at) WITH (autosummarize = on);
+
+CREATE TABLE partner.event (
+    subscription_no bigint      NOT NULL,
+    number          bigint      NOT NULL,
+    step            bigint      NOT NULL,
+    slot_no         bigint      NOT NULL,
+    block_no        bigint      NOT NULL,
+    object_no       bigint      NOT NULL,
+    undoes          bigint,
+    told_at         timestamptz NOT NULL DEFAULT now(),
+    network_id      smallint    NOT NULL,
+    undone          boolean     NOT NULL,
+    received        numeric,
+    spent           numeric,
+    block_hash      bytea       NOT NULL,
+    key             bytea       NOT NULL,
+    PRIMARY KEY (subscription_no, number)
+);
+COMMENT ON TABLE partner.event IS
+    'The logs of subscriptions. Every way to read events reads these rows, in this order.';
+COMMENT ON COLUMN partner.event.step IS 'The step of event_mark in which it was told.';
+COMMENT ON COLUMN partner.event.undoes IS 'The number of the event that this one undoes; null: it tells of a block.';
+COMMENT ON COLUMN partner.event.undone IS 'Whether there is nothing to undo: it is undone already, or undoes another.';
+COMMENT ON COLUMN partner.event.key IS 'The subject that it matched; of a reset r-.';
+CREATE INDEX event_told ON partner.event (network_id, slot_no) WHERE NOT undone;
+CREATE INDEX event_age ON partner.event USING brin (told_at) WITH (autosummarize = on);
+
+CREATE TABLE partner.event_waiting (
+    subscription_no bigint   NOT NULL,
+    due_block_no    bigint   NOT NULL,
+    slot_no         bigint   NOT NULL,
+    block_no        bigint   NOT NULL,
+    object_no       bigint   NOT NULL,
+    place           integer  NOT NULL,
+    network_id      smallint NOT NULL,
+    received        numeric,
+    spent           numeric,
+    block_hash      bytea    NOT NULL,
+    key             bytea    NOT NULL
+);
+COMMENT ON TABLE partner.event_waiting IS
+    'Events that wait for the confirmations of their block. If it is undone before that, nobody is told of it.';
+COMMENT ON COLUMN partner.event_waiting.due_block_no IS 'They are told when event_mark reaches this block.';
+CREATE INDEX event_waiting_due ON partner.event_waiting (network_id, due_block_no);
+CREATE INDEX event_waiting_slot ON partner.event_waiting (network_id, slot_no);
+
 -- == chain ==
 
 -- Tips ----------------------------------------------------------------------------------------------------------------

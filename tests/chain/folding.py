@@ -1,0 +1,144 @@
+"""A client that folds the events of a subscription, and the comparison of what it believes with the model."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from api.events import subjects
+from api.events.subjects import SentSubject
+from shared.network import PREVIEW
+from tests.chain.model import Json
+from tests.chain.model_events import Happenings, Told, wanted
+
+_LOG = """
+SELECT number, key, event.slot_no, block_no, block_hash, received, spent, undoes, undone, step, body
+FROM partner.event LEFT JOIN partner.event_object USING (object_no)
+WHERE subscription_no = $1 ORDER BY number
+"""
+_SUBSCRIBE = """
+INSERT INTO partner.subscription (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no)
+SELECT (SELECT id FROM partner.credential LIMIT 1), 1, $1, 'catching_up', at, at
+FROM (SELECT coalesce($2, (SELECT slot_no FROM partner.event_mark FOR SHARE)) AS at) begun
+RETURNING subscription_no
+"""
+
+
+class Subscription(msgspec.Struct):
+    """A subscription under test."""
+
+    number: int
+    confirmations: int
+    subjects: list[Json]
+
+
+async def subscribe(
+    db: asyncpg.Connection, some: list[Json], confirmations: int = 0, after_slot: int | None = None
+) -> Subscription:
+    """Create a subscription, from now or after a slot."""
+    parsed = subjects.parse_all([msgspec.convert(each, SentSubject) for each in some], PREVIEW)
+    async with db.transaction():
+        number = await db.fetchval(_SUBSCRIBE, confirmations, after_slot)
+        await db.executemany(
+            "INSERT INTO partner.subject (subscription_no, network_id, key, direction, least)"
+            " VALUES ($1, 1, $2, $3, $4)",
+            [(number, each.key, each.direction, each.least) for each in parsed.values()],
+        )
+    return Subscription(number, confirmations, some)
+
+
+async def subscribe_at_random(db: asyncpg.Connection, random: Random, blocks: list[Json]) -> Subscription:
+    """Of few and of many subjects, with and without confirmations, from now and from an earlier slot."""
+    after = random.choice((None, random.choice(blocks)["slot"]))
+    some = _chosen(random, blocks, random.choice((1, 5, 60)))
+    return await subscribe(db, some, random.choice((0, 0, 1, 4)), after)
+
+
+async def check(db: asyncpg.Connection, blocks: Iterable[Json], subscriptions: Iterable[Subscription]) -> int:
+    """Compare each log with the model of a chain; returns the number of events that are left in them."""
+    happenings, told, tip_no, left_in_all = Happenings(), list[tuple[int, Told]](), 0, 0
+    for block in blocks:
+        told += [(block["slot"], each) for each in happenings.forward(block)]
+        tip_no = block["height"]
+    for subscription in subscriptions:
+        after = await db.fetchval(  # an undoing may have lowered it
+            "SELECT after_slot_no FROM partner.subscription WHERE subscription_no = $1", subscription.number
+        )
+        got = [shown(event) for event in fold(await db.fetch(_LOG, subscription.number))]
+        expected = wanted([each for slot, each in told if slot > after], subscription.subjects)
+        deep = [each for each in expected if each.block_no <= tip_no - subscription.confirmations]
+        # After a fork to a shorter chain, what was told stays told, although it is less deep now.
+        assert _by_block(got) == _by_block(expected[: max(len(deep), len(got))]), subscription
+        assert subscription.confirmations or len(got) == len(deep)
+        left_in_all += len(got)
+    return left_in_all
+
+
+def fold(log: list[asyncpg.Record]) -> list[asyncpg.Record]:
+    """What is left after a log: its numbers are dense, and each undoing is of the last event that is left."""
+    assert [event["number"] for event in log] == list(range(1, len(log) + 1))
+    assert [event["step"] for event in log] == sorted(event["step"] for event in log)
+    left: list[asyncpg.Record] = []
+    for event in log:
+        if event["key"] == subjects.RESET:
+            assert not left, "an undoing below the beginning undoes everything"
+        elif event["undoes"] is None:
+            assert not left or left[-1]["slot_no"] <= event["slot_no"]
+            left.append(event)
+        else:
+            undone = left.pop()
+            assert undone["number"] == event["undoes"] and undone["undone"] and event["undone"]
+            assert (undone["key"], undone["body"]) == (event["key"], event["body"])
+    assert not any(event["undone"] for event in left)
+    return left
+
+
+def shown(event: asyncpg.Record) -> Told:
+    """An event in the words of the model, from its object where that says it."""
+    kind, subject = subjects.kind_of(event["key"]), subjects.show(event["key"]) or {}
+    its = json.loads(event["body"])
+    match kind:
+        case "epoch":
+            what: tuple[Any, ...] = (its["epoch_no"],)
+        case "block":
+            what = (its["block_hash"],)
+        case "pool" if its["change"] == "block":
+            what = ("block", its["block"]["block_hash"])
+        case "pool":
+            what = (its["transaction"]["tx_hash"], its["change"])
+        case "delegation":
+            what = its["transaction"]["tx_hash"], its["stake_address"], its["pool_id"]
+        case "withdrawal":
+            what = its["tx_hash"], int(its["lovelace"])
+        case "mint":
+            what = its["tx_hash"], f"{its['policy_id']}.{its['asset_name']}", int(its["quantity"])
+        case _:
+            what = (its["tx_hash"],)
+    amounts = (None if each is None else int(each) for each in (event["received"], event["spent"]))
+    named = next(iter(subject.items()), ("", ""))
+    return Told(kind, named, event["block_no"], event["block_hash"].hex(), what, *amounts)
+
+
+def _by_block(told: list[Told]) -> list[tuple[int, Counter[Told]]]:
+    blocks: dict[int, Counter[Told]] = {}
+    for each in told:
+        blocks.setdefault(each.block_no, Counter())[each] += 1
+    return sorted(blocks.items())
+
+
+def _chosen(random: Random, blocks: list[Json], most: int) -> list[Json]:
+    """Subjects that a chain has, some with a direction and a least quantity."""
+    happenings = Happenings()
+    seen = sorted({(each.kind, each.subject) for block in blocks for each in happenings.forward(block)})
+    picked: list[Json] = []
+    for kind, (name, text) in random.sample(seen, min(most, len(seen))):
+        subject: Json = {"kind": kind} | ({name: text} if name else {})
+        if kind in subjects.WITH_QUANTITY and random.random() < 0.4:
+            subject["direction"] = random.choice(("in", "out", "both"))
+            subject["least_quantity"] = str(random.choice((0, 1, 1_000_000, 5_000_000)))
+        picked.append(subject)
+    return picked
