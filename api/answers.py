@@ -171,6 +171,15 @@ class CursorPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
     next_cursor: int | msgspec.UnsetType = msgspec.UNSET
 
 
+class LogPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
+    """The position of a page in a log: `next` is the `after` of the next page."""
+
+    limit: int
+    after: int
+    next: int
+    has_more: bool
+
+
 def json_of(value: Any) -> msgspec.Raw | msgspec.UnsetType:
     """A value as JSON with integers of any size; unset for None."""
     return msgspec.UNSET if value is None else msgspec.Raw(encode(value))

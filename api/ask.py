@@ -156,6 +156,34 @@ class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, k
         return self.source.connection(self.network)
 
 
+class EventsAsk(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
+    """A request about the subscriptions of the API key, which are in the partners' tables."""
+
+    body: BodyT
+    committing: asyncpg.Connection | None = None  # the connection of an idempotent request, which is one commit
+
+    @asynccontextmanager
+    async def partners(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection to the partners' tables, in a turn of the credential."""
+        if self.committing is not None:
+            yield self.committing
+            return
+        async with self.services.events_pool.turn(self.key.credential_id) as pool, pool.acquire() as db:
+            yield db
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[asyncpg.Connection]:
+        """One snapshot of the partners' tables for several statements."""
+        async with self.partners() as db, db.transaction(isolation="repeatable_read", readonly=True):
+            yield db
+
+    @asynccontextmanager
+    async def commit(self) -> AsyncIterator[asyncpg.Connection]:
+        """One commit: all of it is written, or none. With an idempotency key it is part of a larger one."""
+        async with self.partners() as db, schema.commit(db):
+            yield db
+
+
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     """A question of an API key about itself. `verdict` is the outcome of this request's rate limit and quota."""
 

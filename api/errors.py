@@ -621,6 +621,54 @@ def evaluation_failed(said: str) -> Refusal:
     return Refusal(400, "evaluation_failed", f"The node can't evaluate the transaction: {said}")
 
 
+def subscription_not_found() -> Refusal:
+    """A subscription that does not exist, was deleted, or belongs to another credential.
+
+    Check the id; a subscription belongs to the credential whose key created it.
+    """
+    return Refusal(404, "subscription_not_found", "Subscription not found")
+
+
+def too_many_subscriptions(most: int) -> Refusal:
+    """A credential that already has as many subscriptions as it may have.
+
+    Delete one that is not needed any more, or add its subjects to another one.
+    """
+    return Refusal(409, "too_many_subscriptions", f"A credential may have at most {most} subscriptions")
+
+
+def too_many_subjects(most: int) -> Refusal:
+    """A subscription would have more subjects than it may have.
+
+    Remove subjects, or create another subscription.
+    """
+    return Refusal(409, "too_many_subjects", f"A subscription may have at most {most} subjects")
+
+
+def events_not_available() -> Refusal:
+    """A network whose blocks are not followed for events yet.
+
+    Retry later; the operator must run the usage aggregator.
+    """
+    return Refusal(503, "events_not_available", "Events of this network are not available yet")
+
+
+def events_not_kept(first: int) -> Refusal:
+    """Events that are too old to be kept.
+
+    Load the present state, and continue after its block (`after_block`).
+    """
+    return Refusal(410, "events_not_kept", f"Events before number {first} are no longer kept")
+
+
+def block_not_followed() -> Refusal:
+    """A block that is no position of the log: it is unknown, or precedes it, or subjects were added since.
+
+    Load the present state again, and continue after its block.
+    """
+    return Refusal(409, "block_not_followed", "The log has no position for this block: load the state again")
+
+
 def usage_not_recorded() -> Refusal:
     """A request that can't be counted: the disk of the spools is full, or too many records wait in this process.
 

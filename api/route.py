@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from api.answers import ChainAnswer, ChainPage
-from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Nothing, OpenAsk, PrimaryAsk
+from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, EventsAsk, KeyAsk, Nothing, OpenAsk, PrimaryAsk
 from api.errors import Refusal, method_not_allowed, not_found
 from api.keys.caller import BOOTSTRAP, PERMISSIONS
 from api.keys.restrictions import SCOPES
@@ -26,7 +26,7 @@ REQUESTS_COUNTED = "Requests-Counted"
 Handler = Callable[[Any], Awaitable[Any]]
 Refusing = Callable[[], Refusal]
 _NO_FIELDS: Mapping[str, str] = {}
-_OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, KeyAsk)
+_OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, EventsAsk, KeyAsk)
 
 
 class Options(TypedDict, total=False):
@@ -82,7 +82,8 @@ class Route:
         self.body: type[Body] | None = None if body is type(None) else body
         self.answer: Any = hints["return"]
         kind = get_origin(self.answer) or self.answer
-        self.runs_once = method == "POST" and self.ask in (AdminAsk, ChainChange)  # executed once per `Idempotency-Key`
+        # executed once per `Idempotency-Key`
+        self.runs_once = method == "POST" and self.ask in (AdminAsk, ChainChange, EventsAsk)
         self.answers_from_tip = isinstance(kind, type) and issubclass(kind, ChainAnswer | ChainPage)
         self.fields: tuple[Field, ...] = fields_of(self.question)
         self.body_fields: tuple[Field, ...] = fields_of(self.body) if self.body else ()
@@ -128,6 +129,11 @@ def ordered(
 def post(path: str, handler: Handler, scope: str, *errors: Refusing, **options: Unpack[Options]) -> Route:
     """A POST with an API key."""
     return Route("POST", path, handler, "api key", scope, errors, **options)
+
+
+def delete(path: str, handler: Handler, scope: str, *errors: Refusing, **options: Unpack[Options]) -> Route:
+    """A DELETE with an API key."""
+    return Route("DELETE", path, handler, "api key", scope, errors, **options)
 
 
 def admin(

@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from api import errors
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
+from api.admin import subscriptions as admin_subscriptions
 from api.blockfrost.routes import FACADE
 from api.chain import (
     accounts,
@@ -31,10 +32,11 @@ from api.chain import (
     transactions,
     utxos,
 )
+from api.events import subscriptions
 from api.operate import health, metrics, status
 from api.reference import docs, openapi
 from api.repeats.caching import METADATA_WARNING
-from api.route import REQUESTS_COUNTED, Refusing, Route, admin, anyone, get, ordered, post
+from api.route import REQUESTS_COUNTED, Refusing, Route, admin, anyone, delete, get, ordered, post
 
 _OF_A_USER = {"status": "POST /v1/admin/users/{id}/suspend"}
 _OF_A_CREDENTIAL = {
@@ -69,6 +71,18 @@ _TOO_LONG, _TOO_MANY_IDS = partial(errors.answer_too_large, "limit", 25), partia
 _USER, _OWN_USER = errors.user_account_not_found, (errors.bootstrap_owns_no_users, errors.user_account_not_found)
 _CREDENTIAL, _LIVE = errors.credential_not_found, errors.credential_not_found_or_revoked
 _DATES = errors.dates_reversed
+_SUBSCRIPTION = errors.subscription_not_found
+_SUBJECTS: tuple[Refusing, ...] = (
+    *_ADDRESS,
+    *_ACCOUNT,
+    _PAYMENT,
+    errors.invalid_asset,
+    errors.asset_without_dot,
+    _FINGERPRINT,
+    errors.invalid_policy_id,
+    errors.invalid_pool_id,
+    partial(errors.too_many_subjects, 100_000),
+)
 
 # What several lists are sorted by.
 _QUANTITY, _TOTAL = "quantity, ties in a fixed order", "total quantity, ties in a fixed order"
@@ -239,6 +253,49 @@ ROUTES: tuple[Route, ...] = (
     get("/v1/genesis", network.get_genesis, "network", errors.genesis_not_known),
     # The API key itself ----------------------------------------------------------------------------------------------
     get("/v1/key", own_key.get_own_key, ""),
+    # Events ----------------------------------------------------------------------------------------------------------
+    post(
+        "/v1/subscriptions",
+        subscriptions.create_subscription,
+        "events",
+        *_SUBJECTS,
+        partial(errors.too_many_subscriptions, 100),
+        errors.events_not_available,
+        status=HTTPStatus.CREATED,
+    ),
+    get("/v1/subscriptions", subscriptions.list_subscriptions, "events"),
+    get("/v1/subscriptions/{id}", subscriptions.get_subscription, "events", _SUBSCRIPTION),
+    delete("/v1/subscriptions/{id}", subscriptions.delete_subscription, "events", _SUBSCRIPTION),
+    post(
+        "/v1/subscriptions/{id}/begin",
+        subscriptions.begin_subscription,
+        "events",
+        _SUBSCRIPTION,
+        errors.events_not_available,
+    ),
+    get("/v1/subscriptions/{id}/subjects", subscriptions.list_subscription_subjects, "events", _SUBSCRIPTION),
+    post(
+        "/v1/subscriptions/{id}/subjects",
+        subscriptions.add_subscription_subjects,
+        "events",
+        *_SUBJECTS,
+        _SUBSCRIPTION,
+    ),
+    post(
+        "/v1/subscriptions/{id}/subjects/remove",
+        subscriptions.remove_subscription_subjects,
+        "events",
+        *_SUBJECTS[:-1],
+        _SUBSCRIPTION,
+    ),
+    get(
+        "/v1/subscriptions/{id}/events",
+        subscriptions.list_events,
+        "events",
+        _SUBSCRIPTION,
+        partial(errors.events_not_kept, 1),
+        errors.block_not_followed,
+    ),
     # User accounts ---------------------------------------------------------------------------------------------------
     _users(
         "POST",
@@ -299,6 +356,12 @@ ROUTES: tuple[Route, ...] = (
         limits.update_credential_restrictions,
         errors.no_restriction_to_change,
         _LIVE,
+    ),
+    _credentials(
+        "GET",
+        "/v1/admin/credentials/{id}/subscriptions",
+        admin_subscriptions.list_credential_subscriptions,
+        _CREDENTIAL,
     ),
     # Usage, audit log, admin keys ------------------------------------------------------------------------------------
     _usage("GET", "/v1/admin/usage", usage.list_usage_by_credential, _DATES),

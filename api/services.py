@@ -16,8 +16,9 @@ from api.keys import valkey as valkeys
 from api.keys.caller import Callers
 from api.keys.valkey import ValkeyClient
 from api.node_bytes.readers import NodeReaders
-from api.sources import chain_servers, registry, retention
+from api.sources import chain_servers, event_heads, registry, retention
 from api.sources.chain_servers import ChainServers
+from api.sources.event_heads import EventHeads
 from api.sources.nodes import Nodes
 from api.sources.registry import Registry
 from api.sources.shared_reading import SharedReadings
@@ -45,12 +46,16 @@ ADMIN_CONNECTIONS, ADMIN_TURNS_EACH = 6, 4
 QUEUE_CONNECTIONS = 1
 RETENTION_CONNECTIONS = 1  # a deletion may be slow, and usage must not wait for it
 SUBMISSION_CONNECTIONS = len(NETWORKS)  # a node takes one transaction at a time
+EVENTS_CONNECTIONS, EVENTS_TURNS_EACH = 4, 2
 
 ADMIN_ANSWER_WITHIN_S = 10.0
 """The time limit of an admin key's statement. The slowest are sums of usage over many credentials and months."""
 
 SUBMISSION_STATEMENT_WITHIN_S = 10.0
 """The time limit of a statement for a submission. The slowest waits for another one with the same idempotency key."""
+
+EVENTS_STATEMENT_WITHIN_S = 10.0
+"""The time limit of a statement about subscriptions. The slowest adds as many subjects as a body holds."""
 
 KEPT_S = 1.0
 """How long the readings of open endpoints are kept."""
@@ -74,6 +79,8 @@ class Services(msgspec.Struct, frozen=True):
     nodes: Nodes
     node_readers: NodeReaders
     submission_pool: asyncpg.Pool
+    events_pool: Turns[asyncpg.Pool]
+    event_heads: EventHeads
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
@@ -102,12 +109,13 @@ async def opened(
         queue = await pools.open("queue", QUEUE_CONNECTIONS)
         pruning = await pools.open("retention", RETENTION_CONNECTIONS)
         submissions = await pools.open("submissions", SUBMISSION_CONNECTIONS, within_s=SUBMISSION_STATEMENT_WITHIN_S)
+        events = await pools.open("events", EVENTS_CONNECTIONS, within_s=EVENTS_STATEMENT_WITHIN_S)
         opened_servers = await stack.enter_async_context(
             chain_servers.opened(
                 servers.database_url,
                 servers.read_database_urls,
                 settings.replica_lag_s,
-                [key_pool, admin, queue, pruning, submissions],
+                [key_pool, admin, queue, pruning, submissions, events],
                 pools.add,
             )
         )
@@ -133,6 +141,8 @@ async def opened(
             nodes=nodes,
             node_readers=node_readers,
             submission_pool=submissions,
+            events_pool=Turns(events, EVENTS_CONNECTIONS, EVENTS_TURNS_EACH, "requests"),
+            event_heads=await stack.enter_async_context(event_heads.opened(events, stop)),
             valkey=valkey,
             callers=callers,
             spools=spools,

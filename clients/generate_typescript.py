@@ -52,7 +52,11 @@ def _type(schema: Json, module: str) -> str:
     if schema.get("type") == "array":
         return f"Array<{_type(schema.get('items', {}), module)}>"
     if schema.get("type") == "object" and "properties" in schema:
-        return f"{{ {'; '.join(f'{name}: {_type(of, module)}' for name, of in schema['properties'].items())} }}"
+        required = schema.get("required") or schema["properties"]
+        fields = (
+            f"{name}{'' if name in required else '?'}: {_type(of, module)}" for name, of in schema["properties"].items()
+        )
+        return f"{{ {'; '.join(fields)} }}"
     if schema.get("type") == "object":
         return f"Record<string, {_type(schema.get('additionalProperties') or {}, module)}>"
     if "type" in schema:

@@ -276,7 +276,7 @@ pay() {{ PYTHONPATH={client} {python} {pay}; }}
 pay_blockfrost() {{ {python} {pay_blockfrost}; }}
 """
 
-SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")
+SCOPES = ("transactions", "assets", "pools", "network", "accounts", "events", "submit")
 
 LINES = (
     ('ask "tx/history/$ADDRESS?limit=3"', "an address's transactions"),

@@ -139,6 +139,12 @@ def _days(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= 1_000_000:
+        raise ValueError
+    return int(text)
+
+
 def _proxies(text: str) -> tuple[IPNetwork, ...]:
     return tuple(ipaddress.ip_network(network.strip()) for network in text.split(","))
 
@@ -180,6 +186,7 @@ PORT = Form(_port, "a port from 1 to 65535")
 PROXIES = Form(_proxies, "networks like 10.0.0.0/8, several with commas")
 SECONDS = Form(_seconds, "seconds in decimal digits, more than 0 and less than 1000000000")
 DAYS = Form(_days, "a number of days from 1 to 36500")
+COUNT = Form(_count, "a number from 1 to 1000000")
 POOL_LIST = Form(_pool_list, "a text file with a pool id per line")
 FOLDER = Form(_folder, "a folder, existing or not")
 LOG_LEVEL = _word_of("debug", "info", "warning", "error", "critical")

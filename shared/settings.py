@@ -78,6 +78,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     usage_hours_days: Annotated[int, Setting("USAGE_HOURS_DAYS", forms.DAYS)] = 800
     audit_reads_days: Annotated[int, Setting("AUDIT_READS_DAYS", forms.DAYS)] = 90
     submitted_days: Annotated[int, Setting("SUBMITTED_DAYS", forms.DAYS)] = 7
+    events_days: Annotated[int, Setting("EVENTS_DAYS", forms.DAYS)] = 30
+    events_subscriptions: Annotated[int, Setting("EVENTS_SUBSCRIPTIONS", forms.COUNT)] = 100
+    events_subjects: Annotated[int, Setting("EVENTS_SUBJECTS", forms.COUNT)] = 100_000
     data_dir: Annotated[Path, Setting("DATA_DIR", forms.FOLDER)] = msgspec.field(
         default_factory=lambda: Path(".data").absolute()
     )

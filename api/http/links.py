@@ -5,12 +5,13 @@ from urllib.parse import quote, unquote_plus
 
 from msgspec import UNSET
 
-from api.answers import CursorPaging, MorePaging, Paging, PlacePaging, TotalPaging
+from api.answers import CursorPaging, LogPaging, MorePaging, Paging, PlacePaging, TotalPaging
 
 _SAFE = "%/?&=:@!$'()*+,;"  # besides those that `quote` keeps
 _IS_SAFE = re.compile(rf"[0-9A-Za-z_.~{_SAFE}-]*")
+_POSITIONS = ("after_block",)  # where only the first page begins
 _WITH_CURSOR = (CursorPaging, PlacePaging)
-AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging | PlacePaging
+AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging | PlacePaging | LogPaging
 
 
 def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
@@ -18,14 +19,22 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     more = page.offset + page.limit < page.total if isinstance(page, TotalPaging) else page.has_more
     if not more:
         return None
-    cursor = page.next_cursor if isinstance(page, _WITH_CURSOR) else UNSET
-    name = "fromSlot" if isinstance(page, CursorPaging) else "cursor"
-    moved = {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}
+    moved = _moved(page)
     parts = [f"{name}={value}" for name, value in moved.items()]
     if raw_query:
-        kept = [part for part in raw_query.split("&") if part and unquote_plus(part.partition("=")[0]) not in moved]
+        replaced = {*moved, *_POSITIONS}
+        kept = [part for part in raw_query.split("&") if part and unquote_plus(part.partition("=")[0]) not in replaced]
         parts = kept + parts
     address = f"{raw_path}?{'&'.join(parts)}"
     if not _IS_SAFE.fullmatch(address):
         address = quote(address, safe=_SAFE)  # a `>` would end the URI
     return f'<{address}>; rel="next"'
+
+
+def _moved(page: AnyPaging) -> dict[str, object]:
+    """The parameters of the next page that differ."""
+    if isinstance(page, LogPaging):
+        return {"after": page.next}
+    cursor = page.next_cursor if isinstance(page, _WITH_CURSOR) else UNSET
+    name = "fromSlot" if isinstance(page, CursorPaging) else "cursor"
+    return {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")
+SCOPES = ("transactions", "assets", "pools", "network", "accounts", "events", "submit")
 """The scopes to which a key may be restricted. Each chain route belongs to one of them."""
 
 GRANTED_ONLY = ("submit",)

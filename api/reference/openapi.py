@@ -14,7 +14,7 @@ from aiohttp import web
 
 from api import answers, errors
 from api.admin.audit import Action
-from api.ask import ChainChange, Nothing, OpenAsk
+from api.ask import ChainChange, EventsAsk, Nothing, OpenAsk
 from api.blockfrost import shape
 from api.errors import Refusal
 from api.keys.caller import network_mismatch
@@ -96,6 +96,7 @@ _TAGS = {
     "blocks": ("Blocks", "Blocks and their transactions."),
     "epochs": ("Epochs", "Epochs: times, blocks, sums and protocol parameters."),
     "network": ("Network", "The network: tip, epoch, supply and stake, and its genesis."),
+    "subscriptions": ("Events", "Subscriptions, and the log of events of each. Requires the scope `events`."),
     "own_key": ("API key", "The calling key's own limits, expiry and restrictions."),
     "users": ("User accounts", "Your customers."),
     "credentials": ("Credentials", "API keys of your customers."),
@@ -136,6 +137,9 @@ _PARAMETERS = {
     "epoch": "Number of an epoch, or `latest` for that of the last indexed block.",
     "metadata_source": "Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any.",
     "id": "UUID of the resource.",
+    "after": "Number of an event: the page begins after it.",
+    "after_block": "Hash of a block whose state was loaded: the page begins after the events up to it.",
+    "wait": "Seconds to wait for an event, if there is none yet.",
     "external_id": "Your own reference for the customer.",
     "status": "List only those with this status.",
     "search": "List only those that contain this text, ignoring case: users by name, reference or email, credentials "
@@ -193,6 +197,12 @@ _FIELDS: Json = {
     "quota": {"requests": 100_000, "per": "month"},
     "ip_networks": ["203.0.113.0/24"],
     "scopes": ["transactions", "assets"],
+    "subjects": [
+        {"kind": "transaction", "policy_id": "7" * 56, "direction": "in", "least_quantity": "1000000"},
+        {"kind": "block"},
+    ],
+    "confirmations": 0,
+    "begins": "at_once",
 }
 
 _HEADERS = {
@@ -361,7 +371,7 @@ def _success_headers(route: Route) -> Iterator[str]:
         yield idempotency.REPLAYED
     if route.access != "open" and route.method == "GET" and JSON in route.media_types:
         yield "ETag"
-        if any(field.name == "offset" for field in route.fields):
+        if any(field.name in ("offset", "after") for field in route.fields):
             yield "Link"
     yield from route.headers
 
@@ -498,9 +508,9 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
         yield errors.invalid_idempotency_key()
     if route.runs_once:
         yield errors.idempotency_key_reused()
-    if route.ask is ChainChange:
+    if route.ask in (ChainChange, EventsAsk):
         yield errors.upgrade_in_progress()
-    elif route.runs_once:
+    if route.runs_once and route.ask is not ChainChange:
         issues_a_key = issubclass(get_args(route.answer)[0], answers.Issued)
         yield errors.key_not_shown_again(_ISSUED_TO) if issues_a_key else errors.answer_erased()
     yield errors.body_too_large()

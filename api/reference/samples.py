@@ -15,7 +15,13 @@ URL = "http://127.0.0.1:8080"
 """The service in samples: an API with default settings. /docs shows its own address instead."""
 
 _JSON = "application/json"
-_OWNERS = {"users": "user_id", "credentials": "credential_id", "usage": "credential_id", "admin-keys": "admin_key_id"}
+_OWNERS = {
+    "users": "user_id",
+    "credentials": "credential_id",
+    "usage": "credential_id",
+    "admin-keys": "admin_key_id",
+    "subscriptions": "subscription_id",
+}
 _RENAMED = {
     "hash": "tx_hash",  # this and the next would hide a builtin
     "format": "file_format",

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from api import answers, errors
 from api.answers import Issued
-from api.ask import AdminAsk, ChainChange
+from api.ask import AdminAsk, ChainChange, EventsAsk
 from api.parameters import Question
 from api.repeats import caching
 from api.route import Route
@@ -98,6 +98,21 @@ async def answer_change(route: Route, ask: ChainChange[Any, Any], body_hash: byt
             body = answers.encode(made)
             async with schema.commit(ask.db):
                 tag = await _remember.run(ask.db, key_hash, body_hash, ask.key.credential_id, None, body, [])
+            assert tag == _REMEMBERED, "the lock keeps the same key from being remembered twice"
+            return made
+    return _repeated(route, executed, body_hash)
+
+
+async def answer_events(route: Route, ask: EventsAsk[Any, Any], body_hash: bytes, key: str) -> Any:
+    """The same for a change of the caller's subscriptions, which is one commit."""
+    key_hash = _key_hash(ask.key.credential_id, route, ask.question, key)
+    async with ask.commit() as db:
+        await _lock.run(db, _LOCK, _lock_of(key_hash))
+        executed = await _executed.one(db, key_hash)
+        if executed is None:
+            made = await route.handler(msgspec.structs.replace(ask, committing=db))
+            body = answers.encode(made)
+            tag = await _remember.run(db, key_hash, body_hash, ask.key.credential_id, None, body, [])
             assert tag == _REMEMBERED, "the lock keeps the same key from being remembered twice"
             return made
     return _repeated(route, executed, body_hash)

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from api.answers import Unchanged
-from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
+from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, EventsAsk, KeyAsk, Notes, OpenAsk, PrimaryAsk
 from api.blockfrost import shape
 from api.chain import tip
 from api.http.bodies import NoTurnYet
@@ -153,6 +153,22 @@ class _Change(_OfApiKey):
             return await idempotency.answer_change(self.route, ask, body_hash, once)
 
 
+class _Events(_OfApiKey):
+    """A request about the subscriptions of an API key. A POST with an `Idempotency-Key` is executed once."""
+
+    async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
+        services, key = self._services, who.key
+        once = idempotency.key_of(request.http) if self.route.method == "POST" else None
+        body_hash, body = b"", None
+        if self.route.body is not None:
+            body_hash, body = await self._body(request, once)
+        primary = services.chain_servers.primary
+        ask = EventsAsk(services, request.question, key, primary, request.notes, body=body)
+        if once is None:
+            return await self.route.handler(ask)
+        return await idempotency.answer_events(self.route, ask, body_hash, once)
+
+
 class _Administer(Way[AdminKey]):
     """An admin request. A POST with an `Idempotency-Key` is executed once."""
 
@@ -177,6 +193,7 @@ _WAYS: dict[type, type[Any]] = {
     PrimaryAsk: _Read,
     ChainPost: _ReadWithBody,
     ChainChange: _Change,
+    EventsAsk: _Events,
     AdminAsk: _Administer,
 }
 

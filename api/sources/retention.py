@@ -39,6 +39,12 @@ _drop_former_keys = _sql.command("drop_former_keys")
 _drop_minutes = _sql.command("drop_minutes")
 _drop_hours = _sql.command("drop_hours")
 _drop_readings = _sql.command("drop_readings")
+_drop_events = _sql.command("drop_events")
+_drop_event_objects = _sql.command("drop_event_objects")
+_end_subscriptions = _sql.command("end_subscriptions")
+_drop_subjects = _sql.command("drop_subjects")
+_drop_ended_events = _sql.command("drop_ended_events")
+_drop_subscriptions = _sql.command("drop_subscriptions")
 _drop_submitted = _sql.command("drop_submitted")
 _drop_idempotency_keys = _sql.command("drop_idempotency_keys")
 
@@ -63,6 +69,10 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     audit_readings: int = 0
     submitted_transactions: int = 0
     idempotency_keys: int = 0
+    events: int = 0
+    event_objects: int = 0
+    subjects: int = 0
+    subscriptions: int = 0
 
 
 async def prune(pool: asyncpg.Pool, settings: Settings) -> Pruned:
@@ -70,12 +80,17 @@ async def prune(pool: asyncpg.Pool, settings: Settings) -> Pruned:
     async with _step(pool) as db:
         await _keep.run(db, settings.usage_minutes_days, settings.usage_hours_days)
         await _drop_former_keys.run(db)
+        await _end_subscriptions.run(db)
     return Pruned(
         usage_minutes=await _prune_usage(pool, _drop_minutes),
         usage_hours=await _prune_usage(pool, _drop_hours),
         audit_readings=await _prune_all(pool, _drop_readings, settings.audit_reads_days),
         submitted_transactions=await _prune_all(pool, _drop_submitted, settings.submitted_days),
         idempotency_keys=await _prune_all(pool, _drop_idempotency_keys),
+        events=await _prune_all(pool, _drop_events, settings.events_days) + await _prune_all(pool, _drop_ended_events),
+        event_objects=await _prune_all(pool, _drop_event_objects, settings.events_days),
+        subjects=await _prune_all(pool, _drop_subjects),
+        subscriptions=await _prune_all(pool, _drop_subscriptions),
     )
 
 

@@ -78,3 +78,53 @@ WITH old AS (
     LIMIT $2
 )
 DELETE FROM partner.audit_log USING old WHERE audit_log.id = old.id
+
+-- name: drop_events
+-- Delete events that were told more than $1 days ago, $2 at most.
+WITH old AS (
+    SELECT subscription_no, number FROM partner.event WHERE told_at < now() - make_interval(days => $1) LIMIT $2
+)
+DELETE FROM partner.event USING old
+WHERE event.subscription_no = old.subscription_no AND event.number = old.number
+
+-- name: drop_event_objects
+-- Delete the objects of events that are twice as old: an event may be told long after its block, and undone as late.
+WITH old AS (
+    SELECT object_no FROM partner.event_object WHERE made_at < now() - make_interval(days => 2 * $1 + 1) LIMIT $2
+)
+DELETE FROM partner.event_object USING old WHERE event_object.object_no = old.object_no
+
+-- name: end_subscriptions
+-- End the subscriptions of revoked credentials. Reads all subscriptions.
+UPDATE partner.subscription SET state = 'ended'
+WHERE state <> 'ended'
+  AND EXISTS (SELECT FROM partner.credential WHERE id = subscription.credential_id AND revoked_at IS NOT NULL)
+
+-- name: drop_subjects
+-- Delete subjects of ended subscriptions, $1 at most.
+WITH old AS (
+    SELECT subject.subscription_no, subject.key
+    FROM partner.subscription JOIN partner.subject USING (subscription_no)
+    WHERE subscription.state = 'ended' LIMIT $1
+)
+DELETE FROM partner.subject USING old WHERE subject.subscription_no = old.subscription_no AND subject.key = old.key
+
+-- name: drop_ended_events
+-- Delete events of ended subscriptions, $1 at most.
+WITH old AS (
+    SELECT event.subscription_no, event.number
+    FROM partner.subscription JOIN partner.event USING (subscription_no)
+    WHERE subscription.state = 'ended' LIMIT $1
+)
+DELETE FROM partner.event USING old
+WHERE event.subscription_no = old.subscription_no AND event.number = old.number
+
+-- name: drop_subscriptions
+-- Delete ended subscriptions whose rows are gone, $1 at most.
+WITH old AS (
+    SELECT subscription_no FROM partner.subscription
+    WHERE state = 'ended'
+      AND NOT EXISTS (SELECT FROM partner.subject WHERE subject.subscription_no = subscription.subscription_no)
+    LIMIT $1
+)
+DELETE FROM partner.subscription USING old WHERE subscription.subscription_no = old.subscription_no

@@ -21,6 +21,7 @@ import msgspec
 import pycardano
 
 from api import worker
+from api.events.follower import Follower
 from api.http import bodies, turns
 from api.keys.restrictions import SCOPES
 from api.route import JSON
@@ -149,6 +150,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await _read_ledger(chain)
                 await _publish(chain, about.pool_id)
                 await _ask_about_chain(asking, key, about)
+                await _ask_for_events(asking, key, url, db, about)
                 await _ask_for_bytes(asking, key, environment, about)
                 await _ask_to_submit(asking, key, node, about, db)
                 await _ask_without_right(asking, partner, about)
@@ -179,6 +181,45 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
     assert about is not None, "the recorded blocks have a pool"
     about.last_tx_hash = last_tx_hash
     return about
+
+
+async def _ask_for_events(asking: Recorder, key: str, url: str, db: asyncpg.Connection, about: Subjects) -> None:
+    """Send all requests about subscriptions."""
+    of_all, some = "/v1/subscriptions", {"subjects": [{"kind": "transaction", "address": about.address}]}
+    created = f"POST {of_all}"
+    await asking.refused("events_not_available", "create_subscription", created, key, some)
+    writer = await database.connect(url)
+    async with await database.create_pool(url, PREVIEW, max_size=1) as pool:
+        follower = Follower(PREVIEW, pool, writer)
+        await follower.step()
+        made = await asking.ok("create_subscription", created, key, some)
+        # As if it had begun before the pool was registered.
+        await db.execute("UPDATE partner.subscription SET after_slot_no = 0, at_slot_no = 0")
+        for _ in range(30):
+            await follower.step()
+    await writer.close()
+    one = f"{of_all}/{made['id']}"
+    await asking.ok("get_subscription", f"GET {one}", key)
+    await asking.ok("list_subscriptions", f"GET {of_all}?limit=1", key)
+    await asking.ok("begin_subscription", f"POST {one}/begin", key)
+    blocks = {"subjects": [{"kind": "block"}]}
+    await asking.ok("add_subscription_subjects", f"POST {one}/subjects", key, blocks)
+    await asking.ok("list_subscription_subjects", f"GET {one}/subjects?limit=2", key)
+    await asking.ok("remove_subscription_subjects", f"POST {one}/subjects/remove", key, blocks)
+    await asking.ok("list_events", f"GET {one}/events?after=0&limit=1", key)
+    unknown = f"GET {one}/events?after_block={'0' * 64}"
+    await asking.refused("block_not_followed", "list_events", unknown, key)
+    await db.execute("UPDATE partner.subscription SET subjects = 100000")
+    await asking.refused("too_many_subjects", "add_subscription_subjects", f"POST {one}/subjects", key, blocks)
+    await db.execute("DELETE FROM partner.event WHERE number = 1")
+    await asking.refused("events_not_kept", "list_events", f"GET {one}/events?after=0", key)
+    await db.execute(
+        "INSERT INTO partner.subscription (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no)"
+        " SELECT credential_id, 1, 0, 'new', 0, 0 FROM partner.subscription, generate_series(1, 99)"
+    )
+    await asking.refused("too_many_subscriptions", "create_subscription", created, key, some)
+    await asking.ok("delete_subscription", f"DELETE {one}", key)
+    await asking.refused("subscription_not_found", "get_subscription", f"GET {one}", key)
 
 
 async def _read_ledger(chain: asyncpg.Connection) -> None:
@@ -303,6 +344,8 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
     await asking.ok("update_credential_restrictions", f"PUT {of_credential}/restrictions", partner, restrictions)
     await asking.ok("get_credential_restrictions", f"GET {of_credential}/restrictions", partner)
 
+    await asking.ok("list_credential_subscriptions", f"GET {of_credential}/subscriptions?limit=1", partner)
+
     await _use(db, made["credential"]["id"])
     of_usage = f"{usage}/{made['credential']['id']}"
     await asking.ok("get_user_usage", f"GET {of_user}/usage?{_PERIOD}", partner)
@@ -394,7 +437,7 @@ def _questions(about: Subjects) -> Iterable[tuple[str, str]]:
     }
     for route in ROUTES:
         of_node = any(refusal().code == "no_node" for refusal in route.errors)
-        if route.method == "GET" and route.scope not in ("", "submit") and not of_node:
+        if route.method == "GET" and route.scope not in ("", "submit", "events") and not of_node:
             is_list = any(field.name == "limit" for field in route.fields)
             path = route.path.format_map(values)
             yield route.operation, f"{path}?{_QUERIES.get(route.operation, 'limit=2')}" if is_list else path

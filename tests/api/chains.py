@@ -10,6 +10,9 @@ from indexer.blocks.effects import Assets, PaidOutput
 from shared import packed
 from shared.ledger import AddressNo, AssetNo, fingerprint_digest, fingerprint_number, tx_id_of
 
+FOLLOWED = "INSERT INTO partner.event_mark (network_id, step, slot_no, block_no, block_hash) VALUES (1, 1, 10, 0, '')"
+"""Preview is followed for events, as far as callers can see."""
+
 
 class Input(msgspec.Struct, frozen=True):
     """An input, with the output that it spends as the node reports it."""

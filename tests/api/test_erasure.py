@@ -14,6 +14,7 @@ KEPT = {
     "credential.key_hash": "of a random key, which a request with it is refused by",
     "credential.api_key_prefix": "of a random key, by which usage is attributed",
     "former_key.key_hash": "of a random key, which a request with it is refused by",
+    "subscription.state": "a word of ours; its subjects and its log are dropped in the background",
     "idempotency_key.key_hash": "a hash, which a repeated request is refused by",
     "idempotency_key.body_hash": "a hash, which a repeated request is refused by",
     "idempotency_key.issued_to": "a word of ours",

@@ -11,19 +11,21 @@ import pytest
 from structlog.testing import capture_logs
 
 from api.answers import CONTENT_TYPE
+from api.keys import tokens
 from api.keys.restrictions import SCOPES
 from api.parameters import MAX_SAFE_INTEGER, Choices, Integer, Moment
 from api.route import JSON, Route
 from api.routes import ROUTES
 from shared import address
-from tests.api.chains import Chain, hash_of
+from tests.api.chains import FOLLOWED, Chain, hash_of
 from tests.api.client import Client, Reply
 from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, Partner, changeable, everything, kept
 from tests.api.payments import ALICE, STAKE, pays
 
 KEYED = [route for route in ROUTES if route.access != "open" and JSON in route.media_types]
-LISTS = [route for route in KEYED if any(field.name == "limit" for field in route.fields)]
+# A log is read by the numbers of its events, instead of an offset.
+LISTS = [route for route in KEYED if {"limit", "offset"} <= {field.name for field in route.fields}]
 ENVELOPE = ["success", "data", "message", "pagination", "last_updated"]
 
 # The largest and the default limit, if they are not 100 and 20 (admin lists) or 500 and 100 (chain lists).
@@ -32,6 +34,7 @@ LIMITS = {
     "/v1/admin/usage/{id}/breakdown": (1_000, 100),
     "/v1/admin/users/{id}/usage/breakdown": (1_000, 100),
     "/v1/metadata/labels/{label}": (100, 20),
+    "/v1/subscriptions": (100, 20),
     "/v1/tx/address/{address}": (100, 20),
     "/v1/accounts/{stake_address}/transactions/detailed": (100, 20),
     "/v1/payment-credentials/{payment_credential}/transactions/detailed": (100, 20),
@@ -50,7 +53,8 @@ class Caller:
 
     def path(self, route: Route, **encoded: str) -> str:
         """A route's path with existing ids, some of them replaced."""
-        kind = "credential" if re.search(r"/(credentials|usage)/\{id\}", route.path) else "user"
+        found = re.search(r"/(credentials|usage|subscriptions)/\{id\}", route.path)
+        kind = {"subscriptions": "subscription", None: "user"}.get(found and found[1], "credential")
         values = {**self.things, "id": self.things[kind], **encoded}
         return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], route.path)
 
@@ -82,6 +86,7 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyn
     things = {
         "user": user["id"],
         "credential": credential["id"],
+        "subscription": await subscription_of(db, key),
         "external_id": "mine",
         "address": ALICE,
         "stake_address": STAKE,
@@ -99,6 +104,18 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyn
         "epoch": "latest",
     }
     return Caller(api, partner, key, things)
+
+
+async def subscription_of(db: asyncpg.Connection, key: str) -> str:
+    """A live subscription of the credential with this key, on a network that is followed."""
+    await db.execute(FOLLOWED)
+    subscription_id: str = await db.fetchval(
+        "INSERT INTO partner.subscription"
+        " (credential_id, network_id, confirmations, state, live_step, after_slot_no, at_slot_no)"
+        " SELECT id, network_id, 0, 'live', 1, 0, 0 FROM partner.credential WHERE key_hash = $1 RETURNING id::text",
+        tokens.hash_of(key),
+    )
+    return subscription_id
 
 
 def times(body: Any) -> Iterator[str]:

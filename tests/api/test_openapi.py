@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import asyncpg
 import msgspec
 import pytest
 
 from api.blockfrost.routes import FACADE
 from api.route import Route
-from tests.api.chains import Chain
+from tests.api.chains import FOLLOWED, Chain
 from tests.api.client import Client
 from tests.api.described import CALLERS, VALUES, served
 from tests.api.payments import ALICE, pays
@@ -50,9 +51,10 @@ async def test_the_examples_of_the_document_work(api: Client, chain: Chain, key:
 
 @pytest.mark.timeout(7_200)
 async def test_every_answer_matches_its_schema(
-    environment: dict[str, str], chain: Chain, key: str, tmp_path: Path
+    environment: dict[str, str], chain: Chain, key: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
     await chain.append(10, pays("a", ALICE))
+    await db.execute(FOLLOWED)
     port = free_port()
     settings = {**environment, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
     api = Process(["api", "--port", str(port)], settings, tmp_path / "api.log")

@@ -1,0 +1,336 @@
+"""Subscriptions and their logs, as callers see them: what is told, undone, kept, waited for and refused."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from api.events.follower import Follower
+from api.sources import retention
+from shared import database
+from shared.network import PREVIEW
+from shared.settings import read
+from tests.api.client import Client, Reply
+from tests.api.conftest import IssueKey
+from tests.api.partners import NOWHERE
+from tests.chain.written import ADA, POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
+
+ALICE, BOB = person("alice"), person("bob", staked=True)
+RECENT = int(time.time() - PREVIEW.start_time.timestamp()) - 40_000
+"""A slot of half a day ago: events may begin there."""
+
+
+class Telling:
+    """A chain, its follower, and a caller."""
+
+    def __init__(self, api: Client, key: str, chain: Written, follower: Follower) -> None:
+        self.api, self.key, self.chain, self.follower = api, key, chain, follower
+
+    async def told(self) -> None:
+        """Let the follower do everything that there is to do."""
+        idle = 0
+        while idle < 12:  # it looks for new subscriptions at every tenth step
+            idle = 0 if await self.follower.step() else idle + 1
+
+    async def append(self, after: int, *transactions: Json) -> str:
+        block_hash = await self.chain.append(RECENT + after, *transactions)
+        await self.told()
+        return block_hash
+
+    async def back_to(self, after: int) -> None:
+        await self.chain.back_to(RECENT + after)
+
+    async def call(self, method: str, path: str = "", body: Any = None, key: str | None = None) -> Reply:
+        options = {} if body is None else {"json": body}
+        return await self.api.call(method, f"/v1/subscriptions{path}", key or self.key, **options)
+
+    async def subscribe(self, *some: Json, **fields: Any) -> str:
+        reply = await self.call("POST", "", {"subjects": list(some), **fields})
+        assert reply.status == 201, reply.body
+        await self.told()
+        subscription_id: str = reply.body["data"]["id"]
+        return subscription_id
+
+    async def events(self, subscription: str, **query: Any) -> Reply:
+        asked = "&".join(f"{name}={value}" for name, value in query.items())
+        return await self.call("GET", f"/{subscription}/events?{asked}")
+
+    async def log(self, subscription: str, **query: Any) -> list[tuple[int, str, Any]]:
+        """Number, action and transaction or block of each event."""
+        reply = await self.events(subscription, **query)
+        assert reply.status == 200, reply.body
+        return [
+            (each["number"], each["action"], each["object"].get("tx_hash") or each["object"].get("block_hash"))
+            for each in reply.body["data"]
+        ]
+
+
+@pytest.fixture
+async def telling(api: Client, key: str, database_url: str) -> AsyncIterator[Telling]:
+    writer = await database.connect(database_url, PREVIEW)
+    partners = await database.connect(database_url)
+    async with await database.create_pool(database_url, PREVIEW, max_size=1) as pool:
+        telling = Telling(api, key, Written(writer), Follower(PREVIEW, pool, partners))
+        await telling.append(0, tx("first", pays(ALICE)))
+        yield telling
+    await writer.close()
+    await partners.close()
+
+
+def of_address(address: str, **rest: Any) -> Json:
+    return {"kind": "transaction", "address": address, **rest}
+
+
+async def test_a_subscription_is_told_of_the_next_transactions_of_its_address(telling: Telling) -> None:
+    alice = await telling.subscribe(of_address(ALICE))
+    await telling.append(20, tx("to bob", pays(BOB)), tx("to alice", pays(ALICE), spends=(("first", 0),)))
+    block_hash = await telling.append(40, tx("later", pays(BOB)))
+    reply = await telling.events(alice)
+    assert list(reply.body) == ["success", "data", "pagination"]
+    (event,) = reply.body["data"]
+    whole = await telling.api.get(f"/v1/tx/hash/{hash_of('to alice')}", telling.key)
+    assert event["object"]["outputs"][0]["value"] == {"lovelace": str(2 * ADA)}
+    assert event["object"].keys() == whole.body["data"].keys()
+    assert {name: event[name] for name in ("number", "action", "kind", "subject", "received", "spent")} == {
+        "number": 1,
+        "action": "apply",
+        "kind": "transaction",
+        "subject": {"address": ALICE},
+        "received": str(2 * ADA),
+        "spent": str(2 * ADA),
+    }
+    assert event["block"]["slot_no"] == RECENT + 20
+    paging = reply.body["pagination"]
+    assert paging.pop("complete_to")["block_hash"] == block_hash
+    assert paging == {"limit": 100, "after": 0, "next": 1, "hasMore": False}
+
+
+async def test_an_undoing_names_what_it_undoes_in_reverse_before_the_new_branch(telling: Telling) -> None:
+    alice = await telling.subscribe(of_address(ALICE))
+    await telling.append(20, tx("a", pays(ALICE)))
+    await telling.append(30, tx("b", pays(ALICE)), tx("c", pays(ALICE)))
+    await telling.append(40, tx("d", pays(ALICE)))
+    await telling.back_to(20)
+    await telling.append(35, tx("e", pays(ALICE)))
+    told = (await telling.events(alice)).body["data"]
+    assert [(each["number"], each["action"], each.get("undoes")) for each in told] == [
+        (1, "apply", None),
+        (2, "apply", None),
+        (3, "apply", None),
+        (4, "apply", None),
+        (5, "undo", 4),
+        (6, "undo", 3),
+        (7, "undo", 2),
+        (8, "apply", None),
+    ]
+    assert told[4]["object"] == told[3]["object"] and told[7]["object"]["tx_hash"] == hash_of("e")
+    assert await telling.log(alice, after=7) == [(8, "apply", hash_of("e"))]
+    page = await telling.events(alice, after=0, limit=3)
+    assert page.body["pagination"] == {"limit": 3, "after": 0, "next": 3, "hasMore": True, "complete_to": None}
+    assert page.headers["Link"] == f'</v1/subscriptions/{alice}/events?limit=3&after=3>; rel="next"'
+
+
+async def test_what_is_undone_before_its_confirmations_is_never_told(telling: Telling) -> None:
+    deep = await telling.subscribe(of_address(ALICE), confirmations=2)
+    await telling.append(20, tx("a", pays(ALICE)))
+    await telling.append(30, tx("b", pays(ALICE)))
+    assert await telling.log(deep) == []
+    last = await telling.append(40)
+    assert await telling.log(deep) == [(1, "apply", hash_of("a"))]
+    assert (await telling.events(deep)).body["pagination"]["complete_to"]["slot_no"] == RECENT + 20
+    await telling.back_to(20)
+    for slot in (41, 42, 43):
+        await telling.append(slot)
+    assert await telling.log(deep) == [(1, "apply", hash_of("a"))], "b was undone before it was told"
+    assert last
+
+
+async def test_a_fork_below_the_beginning_is_told_as_a_reset(telling: Telling) -> None:
+    await telling.append(20, tx("old", pays(ALICE)))
+    alice = await telling.subscribe(of_address(ALICE))
+    await telling.append(30, tx("a", pays(ALICE)))
+    await telling.back_to(0)
+    await telling.append(15, tx("b", pays(ALICE)))
+    told = (await telling.events(alice)).body["data"]
+    assert [(each["action"], each["kind"]) for each in told] == [
+        ("apply", "transaction"),
+        ("undo", "transaction"),
+        ("reset", None),
+        ("apply", "transaction"),
+    ]
+    assert told[2]["object"]["slot_no"] == RECENT and told[3]["object"]["tx_hash"] == hash_of("b")
+
+
+async def test_a_log_from_an_earlier_slot_equals_one_that_was_there(telling: Telling) -> None:
+    early = await telling.subscribe(of_address(ALICE), {"kind": "block"})
+    for slot in range(10, 100, 10):
+        await telling.append(slot, tx(f"{slot}", pays(ALICE if slot % 20 else BOB)))
+    late = await telling.subscribe(of_address(ALICE), {"kind": "block"}, from_slot=RECENT + 1)
+    assert await telling.log(late) == await telling.log(early) != []
+    await telling.append(120, tx("next", pays(ALICE)))
+    assert await telling.log(late) == await telling.log(early)
+    part = await telling.subscribe({"kind": "block"}, from_slot=RECENT + 50)
+    assert len(await telling.log(part)) == 6
+
+
+@pytest.mark.parametrize(
+    ("subject", "names"),
+    [
+        ({"kind": "transaction", "stake_address": reward_account("bob")}, ["pay", "burn"]),
+        ({"kind": "transaction", "asset": f"{POLICY}.00"}, ["mint", "burn"]),
+        ({"kind": "transaction", "policy_id": POLICY, "direction": "out"}, ["burn"]),
+        ({"kind": "transaction", "address": BOB, "direction": "in", "least_quantity": str(3 * ADA)}, []),
+        ({"kind": "mint", "asset": f"{POLICY}.00", "direction": "in"}, ["mint"]),
+        ({"kind": "mint", "policy_id": POLICY, "least_quantity": "4"}, ["mint"]),
+        ({"kind": "withdrawal", "stake_address": reward_account("bob")}, ["pay"]),
+        ({"kind": "metadata", "label": "674"}, ["pay"]),
+        ({"kind": "metadata", "label": "675"}, []),
+    ],
+)
+async def test_each_kind_of_subject_is_matched(telling: Telling, subject: Json, names: list[str]) -> None:
+    subscription = await telling.subscribe(subject)
+    await telling.append(20, tx("mint", pays(ALICE, ("00", 5)), mint=mints(("00", 5))))
+    labels = {"674": {"json": {"string": "x"}}}
+    paid = {reward_account("bob"): {"ada": {"lovelace": 7}}}
+    await telling.append(30, tx("pay", pays(BOB), withdrawals=paid, metadata={"labels": labels}))
+    burnt = mints(("00", -2))
+    await telling.append(40, tx("burn", pays(BOB, ("00", 3)), spends=(("mint", 0),), mint=burnt))
+    assert [named for _, _, named in await telling.log(subscription)] == [hash_of(name) for name in names]
+
+
+async def test_subjects_are_added_and_removed(telling: Telling) -> None:
+    subscription = await telling.subscribe(of_address(ALICE))
+    reply = await telling.call("POST", f"/{subscription}/subjects", {"subjects": [of_address(BOB), of_address(ALICE)]})
+    assert reply.body["data"]["subject_count"] == 2
+    await telling.append(20, tx("a", pays(BOB)))
+    reply = await telling.call("POST", f"/{subscription}/subjects/remove", {"subjects": [of_address(ALICE)]})
+    assert reply.body["data"]["subject_count"] == 1
+    await telling.append(30, tx("b", pays(ALICE)), tx("c", pays(BOB)))
+    assert [named for _, _, named in await telling.log(subscription)] == [hash_of("a"), hash_of("c")]
+    listed = (await telling.call("GET", f"/{subscription}/subjects")).body["data"]
+    assert listed == [{"kind": "transaction", "subject": {"address": BOB}, "direction": "both", "least_quantity": "0"}]
+
+
+async def test_a_client_loads_a_list_and_follows_from_its_block(telling: Telling) -> None:
+    subscription = await telling.subscribe(of_address(ALICE))
+    await telling.append(20, tx("a", pays(ALICE)))
+    history = (await telling.api.get(f"/v1/tx/history/{ALICE}", telling.key)).body
+    await telling.append(30, tx("b", pays(ALICE)))
+    after_block = history["last_updated"]["block_hash"]
+    assert await telling.log(subscription, after_block=after_block) == [(2, "apply", hash_of("b"))]
+    await telling.back_to(0)
+    await telling.append(25)
+    log = await telling.log(subscription, after_block=after_block)
+    assert log == [(2, "apply", hash_of("b")), (3, "undo", hash_of("b")), (4, "undo", hash_of("a"))]
+    await telling.call("POST", f"/{subscription}/subjects", {"subjects": [of_address(BOB)]})
+    assert (await telling.events(subscription, after_block=after_block)).headers["Error-Code"] == "block_not_followed"
+    assert (await telling.events(subscription, after_block="00" * 32)).status == 409
+
+
+async def test_a_request_waits_for_the_next_event(telling: Telling) -> None:
+    subscription = await telling.subscribe(of_address(ALICE))
+    began = time.monotonic()
+    assert (await telling.events(subscription, after=0, wait=1)).body["data"] == []
+    assert time.monotonic() - began >= 1
+    waiting = asyncio.create_task(telling.events(subscription, after=0, wait=20))
+    await asyncio.sleep(0.2)
+    await telling.append(20, tx("b", pays(BOB)))
+    assert not waiting.done()
+    await telling.append(30, tx("a", pays(ALICE)))
+    (event,) = (await asyncio.wait_for(waiting, 5)).body["data"]
+    assert event["object"]["tx_hash"] == hash_of("a")
+
+
+async def test_another_credentials_subscription_is_not_found(telling: Telling, issue_key: IssueKey) -> None:
+    subscription, stranger = await telling.subscribe(of_address(ALICE)), await issue_key()
+    body = {"subjects": [of_address(BOB)]}
+    for method, path, sent in (
+        ("GET", "", None),
+        ("DELETE", "", None),
+        ("POST", "/begin", None),
+        ("GET", "/subjects", None),
+        ("POST", "/subjects", body),
+        ("POST", "/subjects/remove", body),
+        ("GET", "/events", None),
+    ):
+        foreign = await telling.call(method, f"/{subscription}{path}", sent, stranger)
+        missing = await telling.call(method, f"/{NOWHERE}{path}", sent, stranger)
+        assert (foreign.status, foreign.body) == (missing.status, missing.body)
+        assert foreign.status == 404, (method, path)
+    assert (await telling.call("GET", "", None, stranger)).body["data"] == []
+    assert [each["id"] for each in (await telling.call("GET")).body["data"]] == [subscription]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"subjects": []}, "subjects must be an array of 1 to 5000 subjects"),
+        ({"subjects": [{"kind": "x"}]}, "subjects[0]: Invalid enum value 'x' - at `$.kind`"),
+        ({"subjects": [{"kind": "block"}, of_address("x")]}, "subjects[1]: Invalid address format"),
+        (
+            {"subjects": [{"kind": "mint", "address": ALICE}]},
+            "subjects[0]: a subject of the kind mint must have",
+        ),
+        ({"subjects": [{"kind": "block", "direction": "in"}]}, "subjects[0]: the kind block has neither direction"),
+        ({"subjects": [{"kind": "block"}], "from_slot": 1}, "from_slot must be at most 30 days ago"),
+        ({"subjects": [{"kind": "block"}], "confirmations": 2161}, "confirmations must be between 0 and 2160"),
+    ],
+)
+async def test_a_wrong_subscription_is_refused_with_its_fault(telling: Telling, body: Json, message: str) -> None:
+    reply = await telling.call("POST", "", body)
+    assert reply.status == 400 and reply.error.startswith(message), reply.body
+
+
+async def test_limits_are_those_of_the_settings(telling: Telling, db: asyncpg.Connection) -> None:
+    await db.execute(
+        "INSERT INTO partner.subscription (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no)"
+        " SELECT id, 1, 0, 'new', 0, 0 FROM partner.credential, generate_series(1, 99)"
+    )
+    last = await telling.subscribe({"kind": "block"})
+    reply = await telling.call("POST", "", {"subjects": [{"kind": "block"}]})
+    assert (reply.status, reply.error) == (409, "A credential may have at most 100 subscriptions")
+    await db.execute("UPDATE partner.subscription SET subjects = 100000 WHERE id = $1::text::uuid", last)
+    reply = await telling.call("POST", f"/{last}/subjects", {"subjects": [of_address(ALICE)]})
+    assert (reply.status, reply.error) == (409, "A subscription may have at most 100000 subjects")
+
+
+async def test_old_events_and_deleted_subscriptions_are_dropped(
+    telling: Telling, db: asyncpg.Connection, database_url: str, environment: dict[str, str]
+) -> None:
+    kept, deleted = await telling.subscribe({"kind": "block"}), await telling.subscribe({"kind": "block"})
+    for slot in range(10, 60, 10):
+        await telling.append(slot)
+    await db.execute("UPDATE partner.event SET told_at = now() - interval '31 days' WHERE number <= 3")
+    await db.execute("UPDATE partner.event_object SET made_at = now() - interval '62 days' WHERE object_no <= 2")
+    assert (await telling.call("DELETE", f"/{deleted}")).status == 200
+    assert (await telling.call("GET", f"/{deleted}")).status == 404
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
+        pruned = await retention.prune(pool, read(environment))
+    assert (pruned.events, pruned.event_objects, pruned.subjects, pruned.subscriptions) == (8, 2, 1, 1)
+    assert [number for number, _, _ in await telling.log(kept)] == [4, 5]
+    assert (await telling.events(kept, after=2)).headers["Error-Code"] == "events_not_kept"
+    assert [number for number, _, _ in await telling.log(kept, after=3)] == [4, 5]
+
+
+async def test_a_revoked_credential_leaves_no_subjects(
+    telling: Telling, db: asyncpg.Connection, database_url: str, environment: dict[str, str]
+) -> None:
+    await telling.subscribe(of_address(ALICE), {"kind": "block"})
+    await telling.append(20, tx("a", pays(ALICE)))
+    await db.execute("UPDATE partner.credential SET revoked_at = now()")
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
+        pruned = await retention.prune(pool, read(environment))
+    assert (pruned.events, pruned.subjects, pruned.subscriptions) == (2, 2, 1)
+
+
+async def test_a_repeated_creation_creates_once(telling: Telling) -> None:
+    once = {"Idempotency-Key": "the same"}
+    body = {"subjects": [{"kind": "block"}]}
+    replies = [
+        await telling.api.call("POST", "/v1/subscriptions", telling.key, json=body, headers=once) for _ in range(2)
+    ]
+    assert replies[0].body == replies[1].body and replies[1].headers["Idempotent-Replayed"] == "true"
+    assert len((await telling.call("GET")).body["data"]) == 1
