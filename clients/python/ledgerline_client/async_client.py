@@ -1373,6 +1373,173 @@ class AsyncLedgerline(AsyncHttp):
         answer: types.OwnKeyAnswer = await self.call("GET", "/v1/key", {}, {}, None, key="api_key", json=True)
         return answer
 
+    async def create_subscription(
+        self,
+        *,
+        subjects: list[dict[str, Any]],
+        confirmations: int | Unset | None = UNSET,
+        from_slot: int | Unset | None = UNSET,
+        begins: Literal["at_once", "later"] | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+    ) -> types.SubscriptionConfirmation:
+        """Create a subscription of the API key's credential.
+
+        The log begins with the next block, or after `from_slot`, as far back as events are kept.
+        """
+        answer: types.SubscriptionConfirmation = await self.call(
+            "POST",
+            "/v1/subscriptions",
+            {},
+            {},
+            {"subjects": subjects, "confirmations": confirmations, "from_slot": from_slot, "begins": begins},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    async def list_subscriptions(
+        self, *, limit: int | None = None, offset: int | None = None
+    ) -> types.SubscriptionPage:
+        """List the subscriptions of the API key's credential, newest first."""
+        answer: types.SubscriptionPage = await self.call(
+            "GET", "/v1/subscriptions", {}, {"limit": limit, "offset": offset}, None, key="api_key", json=True
+        )
+        return answer
+
+    def iterate_subscriptions(self, *, limit: int | None = None) -> AsyncIterator[types.Subscription]:
+        """Every item of `list_subscriptions`, page by page."""
+        return self.pages("/v1/subscriptions", {}, {"limit": limit}, key="api_key")
+
+    async def get_subscription(self, subscription_id: str) -> types.SubscriptionAnswer:
+        """Read a subscription."""
+        answer: types.SubscriptionAnswer = await self.call(
+            "GET", "/v1/subscriptions/{id}", {"id": subscription_id}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    async def delete_subscription(self, subscription_id: str) -> types.SubscriptionConfirmation:
+        """Delete a subscription and its log."""
+        answer: types.SubscriptionConfirmation = await self.call(
+            "DELETE", "/v1/subscriptions/{id}", {"id": subscription_id}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    async def begin_subscription(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> types.SubscriptionConfirmation:
+        """Begin a subscription that was created to begin later. It is harmless to repeat this."""
+        answer: types.SubscriptionConfirmation = await self.call(
+            "POST",
+            "/v1/subscriptions/{id}/begin",
+            {"id": subscription_id},
+            {},
+            None,
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    async def list_subscription_subjects(
+        self, subscription_id: str, *, limit: int | None = None, offset: int | None = None
+    ) -> types.SubscriptionSubjectPage:
+        """List the subjects of a subscription, in a fixed order."""
+        answer: types.SubscriptionSubjectPage = await self.call(
+            "GET",
+            "/v1/subscriptions/{id}/subjects",
+            {"id": subscription_id},
+            {"limit": limit, "offset": offset},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_subscription_subjects(
+        self, subscription_id: str, *, limit: int | None = None
+    ) -> AsyncIterator[types.SubscriptionSubject]:
+        """Every item of `list_subscription_subjects`, page by page."""
+        return self.pages("/v1/subscriptions/{id}/subjects", {"id": subscription_id}, {"limit": limit}, key="api_key")
+
+    async def add_subscription_subjects(
+        self, subscription_id: str, *, subjects: list[dict[str, Any]], idempotency_key: str | None = None
+    ) -> types.SubscriptionConfirmation:
+        """Add subjects to a subscription, which is told of them from the next block on.
+
+        A subject that it already has gets the new direction and least quantity.
+        """
+        answer: types.SubscriptionConfirmation = await self.call(
+            "POST",
+            "/v1/subscriptions/{id}/subjects",
+            {"id": subscription_id},
+            {},
+            {"subjects": subjects},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    async def remove_subscription_subjects(
+        self, subscription_id: str, *, subjects: list[dict[str, Any]], idempotency_key: str | None = None
+    ) -> types.SubscriptionConfirmation:
+        """Remove subjects from a subscription. Events of them that were told can still be undone."""
+        answer: types.SubscriptionConfirmation = await self.call(
+            "POST",
+            "/v1/subscriptions/{id}/subjects/remove",
+            {"id": subscription_id},
+            {},
+            {"subjects": subjects},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    async def list_events(
+        self,
+        subscription_id: str,
+        *,
+        after: int | None = None,
+        after_block: str | None = None,
+        limit: int | None = None,
+        wait: int | None = None,
+    ) -> types.ToldEventPage:
+        """Read the events of a subscription, in order.
+
+        Without a position, the page begins with the first event that is kept. With `wait`, a request for
+        events that have not happened yet waits for them, for so many seconds. Whoever continues with `next`
+        misses and repeats nothing.
+        """
+        answer: types.ToldEventPage = await self.call(
+            "GET",
+            "/v1/subscriptions/{id}/events",
+            {"id": subscription_id},
+            {"after": after, "after_block": after_block, "limit": limit, "wait": wait},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_events(
+        self,
+        subscription_id: str,
+        *,
+        after: int | None = None,
+        after_block: str | None = None,
+        limit: int | None = None,
+        wait: int | None = None,
+    ) -> AsyncIterator[types.ToldEvent]:
+        """Every item of `list_events`, page by page."""
+        return self.pages(
+            "/v1/subscriptions/{id}/events",
+            {"id": subscription_id},
+            {"after": after, "after_block": after_block, "limit": limit, "wait": wait},
+            key="api_key",
+        )
+
     async def create_user(
         self,
         *,
@@ -1820,7 +1987,7 @@ class AsyncLedgerline(AsyncHttp):
         credential_id: str,
         *,
         ip_networks: list[str] | Unset | None = UNSET,
-        scopes: list[Literal["transactions", "assets", "pools", "network", "accounts", "submit"]]
+        scopes: list[Literal["transactions", "assets", "pools", "network", "accounts", "events", "submit"]]
         | Unset
         | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
@@ -1841,6 +2008,32 @@ class AsyncLedgerline(AsyncHttp):
             json=True,
         )
         return answer
+
+    async def list_credential_subscriptions(
+        self, credential_id: str, *, limit: int | None = None, offset: int | None = None
+    ) -> types.SubscriptionPage:
+        """List the subscriptions of a credential, newest first.
+
+        Requires the permission `manage_credentials`.
+        """
+        answer: types.SubscriptionPage = await self.call(
+            "GET",
+            "/v1/admin/credentials/{id}/subscriptions",
+            {"id": credential_id},
+            {"limit": limit, "offset": offset},
+            None,
+            key="admin_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_credential_subscriptions(
+        self, credential_id: str, *, limit: int | None = None
+    ) -> AsyncIterator[types.Subscription]:
+        """Every item of `list_credential_subscriptions`, page by page."""
+        return self.pages(
+            "/v1/admin/credentials/{id}/subscriptions", {"id": credential_id}, {"limit": limit}, key="admin_key"
+        )
 
     async def list_usage_by_credential(
         self,

@@ -1234,6 +1234,126 @@ class QuotaState(TypedDict):
     resets_at: str
 
 
+class SubscriptionConfirmation(TypedDict):
+    """A successful change, with a message."""
+
+    success: Literal[True]
+    data: Subscription
+    message: str
+
+
+class Subscription(TypedDict):
+    """A subscription.
+
+    It tells of blocks after `after_slot_no`. While it is `catching_up`, earlier blocks are still being read
+    for it; `complete_to` is null until it is `live`. `last_number` is the number of its last event.
+    """
+
+    id: str
+    network_id: int
+    created_at: str
+    state: Literal["catching_up", "live", "new"]
+    confirmations: int
+    subject_count: int
+    after_slot_no: int
+    last_number: int
+    complete_to: CompleteTo | None
+
+
+class CompleteTo(TypedDict):
+    """The block up to which a log is complete: if it has no event, nothing has happened."""
+
+    slot_no: int
+    block_no: int
+    block_hash: str
+    block_time: str
+
+
+class SubscriptionPage(TypedDict):
+    """A page of a list."""
+
+    success: Literal[True]
+    data: list[Subscription]
+    pagination: Paging
+
+
+class SubscriptionAnswer(TypedDict):
+    """A successful answer."""
+
+    success: Literal[True]
+    data: Subscription
+
+
+class SubscriptionSubjectPage(TypedDict):
+    """A page of a list."""
+
+    success: Literal[True]
+    data: list[SubscriptionSubject]
+    pagination: MorePaging
+
+
+class SubscriptionSubject(TypedDict):
+    """What is told of."""
+
+    kind: Literal["block", "delegation", "epoch", "metadata", "mint", "pool", "transaction", "withdrawal"]
+    subject: dict[str, Any] | None
+    direction: Literal["both", "in", "out"]
+    least_quantity: str
+
+
+class ToldEventPage(TypedDict):
+    """A page of a list."""
+
+    success: Literal[True]
+    data: list[ToldEvent]
+    pagination: EventPaging
+
+
+class ToldEvent(TypedDict):
+    """An event. Numbers are 1, 2, 3 … without gaps.
+
+    An `undo` takes back the event with the number `undoes`, whose block is no longer on the chain; otherwise
+    it repeats that event. It is always the last one that is not undone yet. A `reset` says that blocks from
+    before the beginning of the log were undone: whoever has loaded the state of one of them loads it again.
+
+    `received` and `spent` are quantities of the subject. `object` is what `/v1` answers about the event, with
+    quantities as texts.
+    """
+
+    number: int
+    action: Literal["apply", "reset", "undo"]
+    kind: Literal["block", "delegation", "epoch", "metadata", "mint", "pool", "transaction", "withdrawal"] | None
+    subject: dict[str, Any] | None
+    block: EventBlock
+    object: dict[str, Any]
+    undoes: NotRequired[int]
+    received: NotRequired[str]
+    spent: NotRequired[str]
+
+
+class EventBlock(TypedDict):
+    """The block of an event."""
+
+    slot_no: int
+    block_no: int
+    block_hash: str
+    block_time: str
+
+
+class EventPaging(TypedDict):
+    """The position of a page in its log: `next` is the `after` of the next page, and of the next request.
+
+    On the last page, `complete_to` is the block up to which there are no more events; null until the log is
+    live.
+    """
+
+    limit: int
+    after: int
+    next: int
+    hasMore: bool
+    complete_to: CompleteTo | None
+
+
 class UserAccountConfirmation(TypedDict):
     """A successful change, with a message."""
 

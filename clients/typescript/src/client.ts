@@ -361,6 +361,52 @@ export type ListBlockTransactionCborOptions = {
   order?: "asc" | "desc" | undefined;
 };
 
+/** Options of `createSubscription`. */
+export type CreateSubscriptionOptions = {
+  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
+  confirmations?: number | null | undefined;
+  from_slot?: number | null | undefined;
+  begins?: "at_once" | "later" | null | undefined;
+};
+
+/** Options of `listSubscriptions`. */
+export type ListSubscriptionsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `listSubscriptionSubjects`. */
+export type ListSubscriptionSubjectsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `addSubscriptionSubjects`. */
+export type AddSubscriptionSubjectsOptions = {
+  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
+};
+
+/** Options of `removeSubscriptionSubjects`. */
+export type RemoveSubscriptionSubjectsOptions = {
+  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
+};
+
+/** Options of `listEvents`. */
+export type ListEventsOptions = {
+  /** Number of an event: the page begins after it. */
+  after?: number | undefined;
+  /** Hash of a block whose state was loaded: the page begins after the events up to it. */
+  after_block?: string | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Seconds to wait for an event, if there is none yet. */
+  wait?: number | undefined;
+};
+
 /** Options of `createUser`. */
 export type CreateUserOptions = {
   name: string;
@@ -485,7 +531,15 @@ export type UpdateCredentialRestrictionsOptions = {
   /** Networks from which the key may be used, in CIDR notation. */
   ip_networks?: Array<string> | null | undefined;
   /** Kinds of chain endpoints that the key may call. */
-  scopes?: Array<"transactions" | "assets" | "pools" | "network" | "accounts" | "submit"> | null | undefined;
+  scopes?: Array<"transactions" | "assets" | "pools" | "network" | "accounts" | "events" | "submit"> | null | undefined;
+};
+
+/** Options of `listCredentialSubscriptions`. */
+export type ListCredentialSubscriptionsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
 };
 
 /** Options of `listUsageByCredential`. */
@@ -1427,6 +1481,113 @@ export class Ledgerline extends Http {
   }
 
   /**
+   * Create a subscription of the API key's credential.
+   *
+   * The log begins with the next block, or after `from_slot`, as far back as events are kept.
+   */
+  createSubscription(
+    options: CreateSubscriptionOptions,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionConfirmation> {
+    return this.call(operations.createSubscription, {}, options, call);
+  }
+
+  /** List the subscriptions of the API key's credential, newest first. */
+  listSubscriptions(
+    options: ListSubscriptionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionPage> {
+    return this.call(operations.listSubscriptions, {}, options, call);
+  }
+
+  /** Every item of `listSubscriptions`, page by page. */
+  iterateSubscriptions(
+    options: Omit<ListSubscriptionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Subscription, void, undefined> {
+    return this.pages(operations.listSubscriptions, {}, options, call);
+  }
+
+  /** Read a subscription. */
+  getSubscription(subscriptionId: string, call: CallOptions = {}): Promise<types.SubscriptionAnswer> {
+    return this.call(operations.getSubscription, { id: subscriptionId }, {}, call);
+  }
+
+  /** Delete a subscription and its log. */
+  deleteSubscription(subscriptionId: string, call: CallOptions = {}): Promise<types.SubscriptionConfirmation> {
+    return this.call(operations.deleteSubscription, { id: subscriptionId }, {}, call);
+  }
+
+  /** Begin a subscription that was created to begin later. It is harmless to repeat this. */
+  beginSubscription(subscriptionId: string, call: CallOptions = {}): Promise<types.SubscriptionConfirmation> {
+    return this.call(operations.beginSubscription, { id: subscriptionId }, {}, call);
+  }
+
+  /** List the subjects of a subscription, in a fixed order. */
+  listSubscriptionSubjects(
+    subscriptionId: string,
+    options: ListSubscriptionSubjectsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionSubjectPage> {
+    return this.call(operations.listSubscriptionSubjects, { id: subscriptionId }, options, call);
+  }
+
+  /** Every item of `listSubscriptionSubjects`, page by page. */
+  iterateSubscriptionSubjects(
+    subscriptionId: string,
+    options: Omit<ListSubscriptionSubjectsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.SubscriptionSubject, void, undefined> {
+    return this.pages(operations.listSubscriptionSubjects, { id: subscriptionId }, options, call);
+  }
+
+  /**
+   * Add subjects to a subscription, which is told of them from the next block on.
+   *
+   * A subject that it already has gets the new direction and least quantity.
+   */
+  addSubscriptionSubjects(
+    subscriptionId: string,
+    options: AddSubscriptionSubjectsOptions,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionConfirmation> {
+    return this.call(operations.addSubscriptionSubjects, { id: subscriptionId }, options, call);
+  }
+
+  /** Remove subjects from a subscription. Events of them that were told can still be undone. */
+  removeSubscriptionSubjects(
+    subscriptionId: string,
+    options: RemoveSubscriptionSubjectsOptions,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionConfirmation> {
+    return this.call(operations.removeSubscriptionSubjects, { id: subscriptionId }, options, call);
+  }
+
+  /**
+   * Read the events of a subscription, in order.
+   *
+   * Without a position, the page begins with the first event that is kept. With `wait`, a request for events that
+   * have not happened yet waits for them, for so many seconds. Whoever continues with `next` misses and repeats
+   * nothing.
+   */
+  listEvents(
+    subscriptionId: string,
+    options: ListEventsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.ToldEventPage> {
+    return this.call(operations.listEvents, { id: subscriptionId }, options, call);
+  }
+
+  /** Every item of `listEvents`, page by page. */
+  iterateEvents(
+    subscriptionId: string,
+    options: Omit<ListEventsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.ToldEvent, void, undefined> {
+    return this.pages(operations.listEvents, { id: subscriptionId }, options, call);
+  }
+
+  /**
    * Create a user account. It belongs to the admin key that creates it, and starts active.
    *
    * Requires the permission `manage_users`.
@@ -1675,6 +1836,28 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): Promise<types.RestrictionsRecordConfirmation> {
     return this.call(operations.updateCredentialRestrictions, { id: credentialId }, options, call);
+  }
+
+  /**
+   * List the subscriptions of a credential, newest first.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  listCredentialSubscriptions(
+    credentialId: string,
+    options: ListCredentialSubscriptionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionPage> {
+    return this.call(operations.listCredentialSubscriptions, { id: credentialId }, options, call);
+  }
+
+  /** Every item of `listCredentialSubscriptions`, page by page. */
+  iterateCredentialSubscriptions(
+    credentialId: string,
+    options: Omit<ListCredentialSubscriptionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Subscription, void, undefined> {
+    return this.pages(operations.listCredentialSubscriptions, { id: credentialId }, options, call);
   }
 
   /**

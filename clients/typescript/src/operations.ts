@@ -418,6 +418,66 @@ export const getOwnKey: Operation = {
   key: "apiKey",
 };
 
+export const createSubscription: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const listSubscriptions: Operation = {
+  method: "GET",
+  path: "/v1/subscriptions",
+  key: "apiKey",
+};
+
+export const getSubscription: Operation = {
+  method: "GET",
+  path: "/v1/subscriptions/{id}",
+  key: "apiKey",
+};
+
+export const deleteSubscription: Operation = {
+  method: "DELETE",
+  path: "/v1/subscriptions/{id}",
+  key: "apiKey",
+};
+
+export const beginSubscription: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/begin",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const listSubscriptionSubjects: Operation = {
+  method: "GET",
+  path: "/v1/subscriptions/{id}/subjects",
+  key: "apiKey",
+  quantities: { data: { least_quantity: true } },
+};
+
+export const addSubscriptionSubjects: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/subjects",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const removeSubscriptionSubjects: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/subjects/remove",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const listEvents: Operation = {
+  method: "GET",
+  path: "/v1/subscriptions/{id}/events",
+  key: "apiKey",
+  quantities: { data: { received: true, spent: true } },
+};
+
 export const createUser: Operation = {
   method: "POST",
   path: "/v1/admin/users",
@@ -540,6 +600,12 @@ export const getCredentialRestrictions: Operation = {
 export const updateCredentialRestrictions: Operation = {
   method: "PUT",
   path: "/v1/admin/credentials/{id}/restrictions",
+  key: "adminKey",
+};
+
+export const listCredentialSubscriptions: Operation = {
+  method: "GET",
+  path: "/v1/admin/credentials/{id}/subscriptions",
   key: "adminKey",
 };
 

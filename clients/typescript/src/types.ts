@@ -1138,6 +1138,117 @@ export interface QuotaState {
 }
 
 /** A successful change, with a message. */
+export interface SubscriptionConfirmation {
+  success: true;
+  data: Subscription;
+  message: string;
+}
+
+/**
+ * A subscription.
+ *
+ * It tells of blocks after `after_slot_no`. While it is `catching_up`, earlier blocks are still being read for
+ * it; `complete_to` is null until it is `live`. `last_number` is the number of its last event.
+ */
+export interface Subscription {
+  id: string;
+  network_id: number;
+  created_at: string;
+  state: "catching_up" | "live" | "new";
+  confirmations: number;
+  subject_count: number;
+  after_slot_no: number;
+  last_number: number;
+  complete_to: CompleteTo | null;
+}
+
+/** The block up to which a log is complete: if it has no event, nothing has happened. */
+export interface CompleteTo {
+  slot_no: number;
+  block_no: number;
+  block_hash: string;
+  block_time: string;
+}
+
+/** A page of a list. */
+export interface SubscriptionPage {
+  success: true;
+  data: Array<Subscription>;
+  pagination: Paging;
+}
+
+/** A successful answer. */
+export interface SubscriptionAnswer {
+  success: true;
+  data: Subscription;
+}
+
+/** A page of a list. */
+export interface SubscriptionSubjectPage {
+  success: true;
+  data: Array<SubscriptionSubject>;
+  pagination: MorePaging;
+}
+
+/** What is told of. */
+export interface SubscriptionSubject {
+  kind: "block" | "delegation" | "epoch" | "metadata" | "mint" | "pool" | "transaction" | "withdrawal";
+  subject: Record<string, unknown> | null;
+  direction: "both" | "in" | "out";
+  least_quantity: bigint;
+}
+
+/** A page of a list. */
+export interface ToldEventPage {
+  success: true;
+  data: Array<ToldEvent>;
+  pagination: EventPaging;
+}
+
+/**
+ * An event. Numbers are 1, 2, 3 … without gaps.
+ *
+ * An `undo` takes back the event with the number `undoes`, whose block is no longer on the chain; otherwise it
+ * repeats that event. It is always the last one that is not undone yet. A `reset` says that blocks from before
+ * the beginning of the log were undone: whoever has loaded the state of one of them loads it again.
+ *
+ * `received` and `spent` are quantities of the subject. `object` is what `/v1` answers about the event, with
+ * quantities as texts.
+ */
+export interface ToldEvent {
+  number: number;
+  action: "apply" | "reset" | "undo";
+  kind: "block" | "delegation" | "epoch" | "metadata" | "mint" | "pool" | "transaction" | "withdrawal" | null;
+  subject: Record<string, unknown> | null;
+  block: EventBlock;
+  object: Record<string, unknown>;
+  undoes?: number;
+  received?: bigint;
+  spent?: bigint;
+}
+
+/** The block of an event. */
+export interface EventBlock {
+  slot_no: number;
+  block_no: number;
+  block_hash: string;
+  block_time: string;
+}
+
+/**
+ * The position of a page in its log: `next` is the `after` of the next page, and of the next request.
+ *
+ * On the last page, `complete_to` is the block up to which there are no more events; null until the log is live.
+ */
+export interface EventPaging {
+  limit: number;
+  after: number;
+  next: number;
+  hasMore: boolean;
+  complete_to: CompleteTo | null;
+}
+
+/** A successful change, with a message. */
 export interface UserAccountConfirmation {
   success: true;
   data: UserAccount;
