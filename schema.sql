@@ -594,21 +594,23 @@ CREATE INDEX event_waiting_slot ON partner.event_waiting (network_id, slot_no);
 -- Tips ----------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE tip (
-    one            boolean  PRIMARY KEY DEFAULT true CHECK (one),
-    slot_no        bigint   NOT NULL,
-    block_no       bigint   NOT NULL,
-    block_hash     bytea    NOT NULL,
-    first_block_no bigint   NOT NULL,
-    tx_count       bigint   NOT NULL,
-    phase          text     NOT NULL CHECK (phase IN ('bulk', 'live')),
-    finalize_step  smallint NOT NULL DEFAULT 0,
-    numbering      uuid     NOT NULL DEFAULT gen_random_uuid()
+    one             boolean  PRIMARY KEY DEFAULT true CHECK (one),
+    slot_no         bigint   NOT NULL,
+    block_no        bigint   NOT NULL,
+    block_hash      bytea    NOT NULL,
+    first_block_no  bigint   NOT NULL,
+    tx_count        bigint   NOT NULL,
+    phase           text     NOT NULL CHECK (phase IN ('bulk', 'live')),
+    finalize_step   smallint NOT NULL DEFAULT 0,
+    numbering       uuid     NOT NULL DEFAULT gen_random_uuid(),
+    script_lovelace bigint   NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE tip IS
     'At most one row: the last committed block. It moves in the commit that writes the rows of its blocks. Without a '
     'row, nothing is indexed.';
 COMMENT ON COLUMN tip.first_block_no IS 'If above 0, the index is partial: outputs from before this block are unknown.';
 COMMENT ON COLUMN tip.tx_count IS 'Transactions, sub-transactions included.';
+COMMENT ON COLUMN tip.script_lovelace IS 'The lovelace in unspent outputs that scripts lock.';
 COMMENT ON COLUMN tip.phase IS
     'bulk: histories are staged without indexes and nothing can be queried yet; live: complete.';
 COMMENT ON COLUMN tip.finalize_step IS 'How many steps from bulk to live are committed.';
@@ -778,6 +780,11 @@ $$;
 CREATE INDEX address_credential ON address USING hash (payment_hash(raw)) WHERE credential_no IS NULL;
 -- NOTE: a hash index has no entry for a null, so it has none for Byron.
 
+CREATE FUNCTION script_no(raw bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+-- The first 8 bytes of the hash of the script in the payment credential of an address; null for a key, and in Byron.
+SELECT CASE WHEN get_byte(raw, 0) & 16 = 16 THEN ('x' || encode(substr(raw, 2, 8), 'hex'))::bit(64)::bigint END
+$$;
+
 CREATE TABLE pool (
     pool_no integer PRIMARY KEY,
     pool_id bytea   NOT NULL
@@ -925,6 +932,17 @@ COMMENT ON TABLE label_tx IS
 COMMENT ON COLUMN label_tx.label_no IS 'The label less 2^63: a label has 64 bits and no sign.';
 CREATE INDEX label_tx_label ON label_tx (label_no) WHERE chunk = 0;
 
+CREATE TABLE redeemer_tx (
+    script_no bigint  NOT NULL,
+    chunk     integer NOT NULL,
+    tx_ids    bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (script_no, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE redeemer_tx IS
+    'Transactions with redeemers of a script, in order, an entry for each redeemer, without those whose scripts '
+    'failed.';
+COMMENT ON COLUMN redeemer_tx.script_no IS 'The first 8 bytes of the hash of the script.';
+
 CREATE VIEW address_tx_entry AS
 SELECT address_no, (chunk << 6) + place AS seq, tx_id_at(tx_ids, place * 8) AS tx_id
 FROM address_tx, generate_series(0, length(tx_ids) / 8 - 1) AS place;
@@ -1046,6 +1064,15 @@ FROM label_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
 WHERE label_no = of_label_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
 $$;
 
+CREATE FUNCTION redeemer_tx_range(of_script_no bigint, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
+-- The entries of a script's history from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
+FROM redeemer_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                                  least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
+WHERE script_no = of_script_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
 CREATE TABLE mint (
     asset_no integer NOT NULL,
     seq      integer NOT NULL,
@@ -1077,6 +1104,7 @@ CREATE TABLE mint_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quan
     named boolean NOT NULL);
 CREATE TABLE account_withdrawal_staged (stake_no integer NOT NULL, tx_id bigint NOT NULL, lovelace bigint NOT NULL);
 CREATE TABLE label_tx_staged (label_no bigint NOT NULL, tx_id bigint NOT NULL);
+CREATE TABLE redeemer_tx_staged (script_no bigint NOT NULL, tx_id bigint NOT NULL);
 CREATE TABLE spender_staged (slot_no bigint NOT NULL, entries bytea NOT NULL);
 COMMENT ON TABLE address_tx_staged IS
     'Rows of address_tx in bulk: sorted, numbered and indexed when bulk ends; empty when live.';
@@ -1084,6 +1112,7 @@ COMMENT ON TABLE asset_tx_staged IS 'Rows of asset_tx in bulk.';
 COMMENT ON TABLE mint_staged IS 'Rows of mint in bulk.';
 COMMENT ON TABLE account_withdrawal_staged IS 'Entries of account_withdrawal in bulk.';
 COMMENT ON TABLE label_tx_staged IS 'Rows of label_tx in bulk.';
+COMMENT ON TABLE redeemer_tx_staged IS 'Rows of redeemer_tx in bulk.';
 COMMENT ON TABLE spender_staged IS 'Parts of rows of spender in bulk.';
 
 CREATE TABLE balance_staged (stake_no integer NOT NULL, lovelace bigint NOT NULL);

@@ -27,6 +27,7 @@ from api.chain import (
     payment_credentials,
     pool_metadata,
     pools,
+    script_redeemers,
     submission,
     totals,
     transactions,
@@ -120,6 +121,13 @@ ROUTES: tuple[Route, ...] = (
     ordered("/v1/metadata/labels/{label}", labels.list_labelled_transactions, "transactions", _TOO_LONG),
     # Scripts and datums ----------------------------------------------------------------------------------------------
     get("/v1/scripts/{scriptHash}", contracts.get_script, "transactions", errors.script_not_found),
+    ordered(
+        "/v1/scripts/{scriptHash}/redeemers",
+        script_redeemers.list_script_redeemers,
+        "transactions",
+        errors.script_not_found,
+        *block_bytes.REFUSALS,
+    ),
     get("/v1/datums/{datumHash}", contracts.get_datum, "transactions", errors.datum_not_found),
     # Assets ----------------------------------------------------------------------------------------------------------
     get("/v1/assets/{asset}", assets.get_asset, "assets", *_ASSET, headers=(METADATA_WARNING,)),

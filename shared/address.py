@@ -16,7 +16,7 @@ from shared.encoding import (
     bech32_encode_all,
     bech32_payload,
 )
-from shared.ledger import HASH28_BYTES
+from shared.ledger import HASH28_BYTES, ScriptNo, script_no_of
 from shared.network import Network
 from shared.packed import CREDENTIAL_ORIGINS, Origin
 
@@ -38,6 +38,7 @@ _STAKE_HEADERS = (0xE0, 0xF0)  # of a key's and of a script's reward account
 _POINTERS = (0b0100, 0b0101)
 # Byte lengths by address type (CIP-19): base, enterprise. The pointer after a header and a hash has any length.
 _BASE_BYTES, _ENTERPRISE_BYTES = 1 + 2 * HASH28_BYTES, 1 + HASH28_BYTES
+_SCRIPT_BIT = 0x10
 _POINTER_BITS = (32, 16, 16)  # slot, transaction index, certificate index
 _NO_POINTER = (0, 0, 0)
 
@@ -164,6 +165,11 @@ def payment_hash_of(raw: bytes) -> bytes | None:
     schema. None for an address of Byron.
     """
     return None if raw[0] >> 4 == _BYRON else raw[1:_ENTERPRISE_BYTES]
+
+
+def script_no(raw: bytes) -> ScriptNo | None:
+    """The number of the script in the payment credential of an address, None if that is a key, and in Byron."""
+    return script_no_of(raw[1:9]) if raw[0] & _SCRIPT_BIT else None
 
 
 def credential_of(reward_account: bytes) -> LedgerCredential:

@@ -19,6 +19,7 @@ PoolNo = NewType("PoolNo", int)
 PolicyNo = NewType("PolicyNo", int)
 AssetNo = NewType("AssetNo", int)
 LabelNo = NewType("LabelNo", int)
+ScriptNo = NewType("ScriptNo", int)
 
 LOVELACE_NO = AssetNo(0)
 """Stands for lovelace in place of an asset_no: numbers begin at 1."""
@@ -72,6 +73,15 @@ _BECH32 = re.compile("[A-Za-z_]+1[02-9ac-hj-np-zAC-HJ-NP-Z]*")
 def tx_id_of(slot_no: int, index: int) -> TxId:
     """The tx_id of the transaction at `index` in the block at `slot_no`."""
     return TxId(slot_no << 16 | index)
+
+
+def script_no_of(script_hash: bytes) -> ScriptNo:
+    """The number under which the index lists the redeemers of a script: the first 8 bytes of its hash.
+
+    Two scripts with the same number can be made on purpose, by whoever makes both. They are told apart when the list is
+    read; one for a script that is already there can't be made.
+    """
+    return ScriptNo(int.from_bytes(script_hash[:8], signed=True))
 
 
 def label_no_of(label: int) -> LabelNo:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from shared.ledger import AddressNo, AssetNo, LabelNo, label_no_of
+from shared.ledger import AddressNo, AssetNo, LabelNo, ScriptNo, label_no_of
 
 _VERSION = b"\x02"
 
@@ -91,6 +91,7 @@ _SHORT = {
     "certificates": "t",
     "certificate_places": "i",
     "redeemers": "r",
+    "spends": "s",
     "donation": "d",
     "instantaneous_rewards": "m",
 }
@@ -184,8 +185,9 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
     transaction's scripts failed. `certificate_places` are those in the transaction's CBOR, None if unknown; it is empty
-    if they are 0, 1, 2 and so on. `redeemers` is their number, `donation` the lovelace that goes to the treasury.
-    `instantaneous_rewards` are None if the transaction has some and its CBOR is unknown.
+    if they are 0, 1, 2 and so on. `redeemers` are those that spend nothing, as the numbers of their scripts, None if
+    unknown; `spends` are the places among the inputs that have one. `donation` is the lovelace that goes to the
+    treasury. `instantaneous_rewards` are None if the transaction has some and its CBOR is unknown.
     """
 
     withdrawals: dict[bytes, int] = {}
@@ -197,9 +199,15 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     credits: dict[bytes, int] = {}
     certificates: list[Certificate] = []
     certificate_places: list[int | None] = []
-    redeemers: int = 0
+    redeemers: list[ScriptNo | None] = []
+    spends: list[Annotated[int, _INPUT_INDEX]] = []
     donation: int = 0
     instantaneous_rewards: list[InstantaneousRewards] | None = []
+
+    @property
+    def redeemer_count(self) -> int:
+        """The number of its redeemers."""
+        return len(self.redeemers) + len(self.spends)
 
     @property
     def label_nos(self) -> list[LabelNo]:
@@ -256,7 +264,7 @@ class PoolParameters(msgspec.Struct, frozen=True, gc=False):
     metadata_hash: bytes | None = None
 
 
-class _Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Paid(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The beginning of an output."""
 
     address_no: AddressNo
@@ -268,14 +276,14 @@ class Spent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     tx_hash: bytes
     output_index: int
-    source: _Payment | None
+    source: Paid | None
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _index = msgspec.msgpack.Decoder(int)
 _output = msgspec.msgpack.Decoder(Output)
 _outputs = msgspec.msgpack.Decoder(tuple[Annotated[int, _OUTPUT_INDEX], list[Output]])
-_payments = msgspec.msgpack.Decoder(tuple[int, list[_Payment]])
+_payments = msgspec.msgpack.Decoder(tuple[int, list[Paid]])
 _raw_outputs = msgspec.msgpack.Decoder(tuple[int, list[msgspec.Raw]])
 _raw_inputs = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _input = msgspec.msgpack.Decoder(Input)

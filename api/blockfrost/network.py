@@ -11,7 +11,7 @@ from api.chain.pools import show_ratio
 
 
 class Supply(msgspec.Struct, frozen=True):
-    """Lovelace. `locked`, the lovelace at script addresses, is null: it is not kept."""
+    """Lovelace. `locked` is that at script addresses; null if the index does not begin with the first block."""
 
     max: str
     total: str
@@ -57,7 +57,7 @@ async def info(ask: ChainAsk[Nothing]) -> NetworkFigures:
         raise refusals.supply_not_known()
     supply = told.supply
     return NetworkFigures(
-        Supply(supply.max, supply.total, supply.circulating, None, supply.treasury, supply.reserves),
+        Supply(supply.max, supply.total, supply.circulating, supply.locked, supply.treasury, supply.reserves),
         Stake(told.stake.live, told.stake.active),
     )
 

@@ -22,7 +22,6 @@ class Anything(Question, frozen=True, kw_only=True):
     c: _Part = ""
 
 
-_WITNESSES = "redeemers are not listed by script"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
 _GOVERNANCE = "governance is not indexed"
 _EPOCH = "epochs have no list of their stakes"
@@ -39,7 +38,6 @@ REASONS = {
     "/accounts/{stake_address}/history": _REWARDS,
     "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
     "/pools/{pool_id}/votes": _GOVERNANCE,
-    "/scripts/{script_hash}/redeemers": _WITNESSES,
     **dict.fromkeys((_COMMITTEE, f"{_COMMITTEE}/votes", f"{_COMMITTEE}/{{cc_id}}/votes"), _GOVERNANCE),
     **dict.fromkeys(("/governance/dreps", _DREP), _GOVERNANCE),
     **{f"{_DREP}/{part}": _GOVERNANCE for part in ("delegators", "metadata", "updates", "votes")},

@@ -1,4 +1,6 @@
-"""`/txs/{hash}/redeemers` and `required_signers`: read from a transaction's bytes, which the node has."""
+"""`/txs/{hash}/redeemers` and `required_signers`, and `/scripts/{script_hash}/redeemers`: read from the bytes of
+transactions, which the node has.
+"""
 
 from fractions import Fraction
 from math import ceil
@@ -8,11 +10,14 @@ import msgspec
 from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import refusals
+from api.blockfrost.script_outputs import ScriptPage
 from api.blockfrost.transactions import TransactionQuestion
-from api.chain import block_bytes, redeemers, transactions
-from api.chain.redeemers import Purpose, ScriptParts
-from shared import address, packed, sql
+from api.chain import block_bytes, script_redeemers, transactions
+from api.chain.script_redeemers import RedeemerList
+from shared import address, packed, redeemers, sql
 from shared.cbor import Malformed
+from shared.ledger import slot_of
+from shared.redeemers import Purpose, ScriptParts
 from shared.sql import Connection
 
 
@@ -30,6 +35,19 @@ class Redeemer(msgspec.Struct, frozen=True):
     unit_mem: str
     unit_steps: str
     fee: str
+
+
+class ScriptRedeemer(msgspec.Struct, frozen=True):
+    """A redeemer of a script. Its fields are those of one in a transaction."""
+
+    tx_hash: str
+    tx_index: int
+    purpose: Purpose
+    unit_mem: str
+    unit_steps: str
+    fee: str
+    redeemer_data_hash: str
+    datum_hash: str
 
 
 class RequiredSigner(msgspec.Struct, frozen=True):
@@ -76,6 +94,43 @@ async def listed(ask: ChainAsk[TransactionQuestion]) -> list[Redeemer]:
     return [_shown(each, locked, prices) for each in parts]
 
 
+async def of_script(ask: ChainAsk[ScriptPage]) -> list[ScriptRedeemer]:
+    """List the redeemers of a script, without those of transactions whose scripts failed."""
+    asked = ask.question
+    question = RedeemerList(hash=asked.hash, limit=asked.count, offset=asked.offset, order=asked.order)
+    _, found = await script_redeemers.read(ask.about(question), question)
+    epochs = {ask.network.epoch_of(slot_of(each.tx_id)) for each in found}
+    async with ask.snapshot() as db:
+        stored = {epoch_no: await _prices.one(db, epoch_no) for epoch_no in epochs}
+    prices = {epoch_no: None if row is None else _prices_in(row.parameters) for epoch_no, row in stored.items()}
+    shown = []
+    for each in found:
+        priced = prices[ask.network.epoch_of(slot_of(each.tx_id))]
+        if priced is None:
+            raise refusals.prices_not_known()
+        shown.append(_of_script(each.tx_hash, each.redeemer, priced))
+    return shown
+
+
+def _of_script(tx_hash: bytes, found: redeemers.Redeemer, prices: tuple[Fraction, Fraction]) -> ScriptRedeemer:
+    data_hash = found.data_hash.hex()
+    return ScriptRedeemer(
+        tx_hash=tx_hash.hex(),
+        tx_index=found.index,
+        purpose=found.purpose,
+        unit_mem=str(found.memory),
+        unit_steps=str(found.cpu),
+        fee=_fee(found, prices),
+        redeemer_data_hash=data_hash,
+        datum_hash=data_hash,
+    )
+
+
+def _fee(found: redeemers.Redeemer, prices: tuple[Fraction, Fraction]) -> str:
+    """`txscriptfee` in cardano-ledger, for a single script."""
+    return str(ceil(found.memory * prices[0] + found.cpu * prices[1]))
+
+
 async def required_signers(ask: ChainAsk[TransactionQuestion]) -> list[RequiredSigner]:
     """List the keys that must sign a transaction for its scripts; none if its scripts failed."""
     async with ask.snapshot() as db:
@@ -116,7 +171,7 @@ def _shown(
         datum_hash=data_hash,
         unit_mem=str(found.memory),
         unit_steps=str(found.cpu),
-        fee=str(ceil(found.memory * prices[0] + found.cpu * prices[1])),  # `txscriptfee` in cardano-ledger
+        fee=_fee(found, prices),
     )
 
 

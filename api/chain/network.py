@@ -42,13 +42,15 @@ class Supply(msgspec.Struct, frozen=True):
     """Lovelace, as read from the node's ledger at `slot_no`.
 
     `total` is `max` minus `reserves`; `circulating` is `total` minus `treasury`, and includes deposits, rewards and the
-    fees of the epoch.
+    fees of the epoch. `locked` is the lovelace in unspent outputs at addresses that a script controls, after the last
+    indexed block; null if the index does not begin with the first block.
     """
 
     slot_no: int
     max: Digits
     total: Digits
     circulating: Digits
+    locked: Digits | None
     treasury: Digits
     reserves: Digits
 
@@ -103,6 +105,7 @@ class _StateRow(msgspec.Struct, frozen=True):
     read_slot_no: int | None
     reserves: int | None
     treasury: int | None
+    locked: int | None
 
 
 class _ConfigurationRow(msgspec.Struct, frozen=True):
@@ -231,6 +234,7 @@ def _supply(row: _StateRow) -> Supply | None:
         max=str(MAX_SUPPLY),
         total=str(total),
         circulating=str(total - row.treasury),
+        locked=None if row.locked is None else str(row.locked),
         treasury=str(row.treasury),
         reserves=str(row.reserves),
     )

@@ -1,7 +1,8 @@
 -- name: state
--- The supply and the live stake of a network.
+-- The supply and the live stake of a network. What scripts lock is null if the index begins later than the chain.
 SELECT tip.block_no, coalesce(live_stake.lovelace, 0) AS live_stake, ledger_state.slot_no AS read_slot_no,
-       ledger_state.reserves, ledger_state.treasury
+       ledger_state.reserves, ledger_state.treasury,
+       CASE WHEN tip.first_block_no = 0 THEN tip.script_lovelace END AS locked
 FROM tip LEFT JOIN live_stake ON true LEFT JOIN ledger_state ON true
 
 -- name: configurations

@@ -358,7 +358,7 @@ async def full(
         certificates=[certificates.show(certificate, network) for certificate in extra.certificates],
         invalid_before=extra.invalid_before,
         invalid_hereafter=extra.invalid_hereafter,
-        redeemer_count=extra.redeemers,
+        redeemer_count=extra.redeemer_count,
         treasury_donation=extra.donation,
     )
 

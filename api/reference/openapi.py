@@ -76,7 +76,10 @@ _TAGS = {
         ("transactions", "block_bytes"), ("Transactions", "Transactions of an address, or by hash, and their bytes.")
     ),
     "labels": ("Metadata", "Transaction metadata by label."),
-    "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
+    **dict.fromkeys(
+        ("contracts", "script_redeemers"),
+        ("Scripts and datums", "Scripts and datums, each by its hash, and the redeemers of a script."),
+    ),
     "submission": ("Submission", "Evaluate, submit and follow transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "addresses": ("Addresses", "What an address holds."),

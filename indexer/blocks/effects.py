@@ -5,7 +5,7 @@ After this step, only the value check looks at whether scripts failed.
 
 import msgspec
 
-from indexer.blocks import attachments, certificate_places, instantaneous_rewards
+from indexer.blocks import attachments, certificate_places, instantaneous_rewards, redeemers
 from indexer.blocks.attachments import HashedScript
 from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
@@ -192,15 +192,18 @@ def _extra(tx: frames.SubTransaction, era: str, *, valid: bool = True) -> packed
     metadata_cbor, metadata_json = ({}, {}) if tx.metadata is None else _metadata(tx.metadata.labels)
     if not valid:
         return packed.Extra(metadata_cbor=metadata_cbor, metadata_json=metadata_json, valid=False)
+    withdrawals = _by_account(tx.withdrawals) if tx.withdrawals else {}
+    scripts, spends = redeemers.of(tx, withdrawals) if tx.redeemers else ([], [])
     return packed.Extra(
-        _by_account(tx.withdrawals) if tx.withdrawals else {},
+        withdrawals,
         metadata_cbor,
         metadata_json,
         tx.validity_interval.invalid_before,
         tx.validity_interval.invalid_after,
         credits=_by_account(tx.credits) if tx.credits else {},
         certificate_places=certificate_places.locate(tx, era) if tx.certificates else [],
-        redeemers=len(tx.redeemers),
+        redeemers=scripts,
+        spends=spends,
         instantaneous_rewards=instantaneous_rewards.of(tx, era) if tx.proposals else [],
         donation=0 if tx.treasury is None or tx.treasury.donation is None else frames.lovelace(tx.treasury.donation),
     )

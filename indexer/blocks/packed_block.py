@@ -12,7 +12,8 @@ from indexer.blocks.attachments import HashedScript
 from indexer.blocks.effects import Assets, BlockEffects, Effects, PaidOutput, described, reference_tokens
 from indexer.ogmios import frames
 from shared import packed
-from shared.ledger import LabelNo, Point
+from shared.address import script_no
+from shared.ledger import LabelNo, Point, ScriptNo
 from shared.network import Network
 from shared.packed import OutputKey
 
@@ -24,12 +25,14 @@ class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets.
     `references` is the number of CIP-68 reference tokens among them, and one more if the output has a reference script.
+    `script_no` is the number of the script that locks it, None if none does.
     """
 
     address: int
     lovelace: int
     assets: dict[int, int]
     references: int
+    script_no: ScriptNo | None
 
 
 class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -40,7 +43,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     Assets are places in Lookups.assets. Those in `named` are minted here and described by its metadata (CIP-25).
     `reference_outputs` has for each CIP-68 reference token the asset, the output index, and the datum's hash.
     `script_outputs` has the index of each output with a reference script, and its hash.
-    `labels` are those of its metadata, none if its scripts failed.
+    `labels` are those of its metadata, none if its scripts failed; `redeemers` and `spends` are as in packed.Extra.
     """
 
     tx_hash: bytes
@@ -67,6 +70,8 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attached: bytes | None
     extra: bytes | None
     labels: list[LabelNo]
+    redeemers: list[ScriptNo | None]
+    spends: list[int]
 
 
 class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -219,12 +224,16 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
     scripts = {each.output_index: each.script_hash for each in tx.attached if each.script_hash is not None}
     for index, output in enumerate(tx.outputs, tx.first_index):
         if not output.assets:
-            payments.append(Payment(addresses[output.address], output.lovelace, _NOTHING, int(index in scripts)))
+            locked_by = script_no(output.address)
+            payments.append(
+                Payment(addresses[output.address], output.lovelace, _NOTHING, int(index in scripts), locked_by)
+            )
             continue
         held, tokens = _by_place(output.assets, assets), reference_tokens(output.assets)
         references += [(assets[token], index) for token in tokens]
         marks = len(tokens) + (index in scripts)
-        payments.append(Payment(addresses[output.address], output.lovelace, held, marks))
+        locked_by = script_no(output.address)
+        payments.append(Payment(addresses[output.address], output.lovelace, held, marks, locked_by))
     datum_hashes = {attached.output_index: attached.datum_hash for attached in tx.attached} if references else {}
     return Transaction(
         tx_hash=tx.tx_hash,
@@ -251,6 +260,8 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
         attached=packed.pack_attached(tx.attached),
         extra=packed_extra,
         labels=extra.label_nos,
+        redeemers=extra.redeemers,
+        spends=extra.spends,
     )
 
 

@@ -160,8 +160,17 @@ class TreasuryDonation(_Struct, frozen=True):
     donation: Lovelace | None = None
 
 
+class Validator(_Struct, frozen=True):
+    """What a script decides on: a purpose, and a place among the things of it, in the ledger's order."""
+
+    purpose: str
+    index: int
+
+
 class Redeemer(_Struct, frozen=True):
-    """A redeemer. Only their number is used."""
+    """A redeemer."""
+
+    validator: Validator
 
 
 class SubTransaction(_Struct, frozen=True):

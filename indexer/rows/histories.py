@@ -1,5 +1,5 @@
-"""Histories of a live index: the entries of a batch by address, account, asset or label, its numbered mints, and the
-supplies that they move.
+"""Histories of a live index: the entries of a batch by address, account, asset, label or script, its numbered mints,
+and the supplies that they move.
 
 In bulk none of this is needed: the end of bulk numbers all rows at once and adds up the mints.
 """
@@ -13,7 +13,7 @@ from indexer.rows import tables
 from indexer.rows.caches import MAX_NUMBERS, No, Recent
 from indexer.rows.rows import Rows
 from shared import sql
-from shared.ledger import AddressNo, AssetNo, LabelNo, StakeNo, TxId
+from shared.ledger import AddressNo, AssetNo, LabelNo, ScriptNo, StakeNo, TxId
 from shared.sql import Connection
 
 
@@ -47,6 +47,7 @@ class HistoryCounts(msgspec.Struct, frozen=True):
     withdrawals: Mapping[StakeNo, int] = {}
     asset_txs: Mapping[AssetNo, int] = {}
     label_txs: Mapping[LabelNo, int] = {}
+    redeemer_txs: Mapping[ScriptNo, int] = {}
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
@@ -58,6 +59,7 @@ class HistoryEntries(msgspec.Struct, frozen=True):
     withdrawals: Mapping[StakeNo, bytes] = {}
     asset_txs: Mapping[AssetNo, bytes] = {}
     label_txs: Mapping[LabelNo, bytes] = {}
+    redeemer_txs: Mapping[ScriptNo, bytes] = {}
     mints: Sequence[tables.Mint] = ()
     supplies: Mapping[AssetNo, SupplyChange] = {}
 
@@ -90,6 +92,7 @@ class AssetStates:
                 (row.asset_no, row.tx_id.to_bytes(8) + _quantity_of(row).to_bytes(10)) for row in rows.asset_txs
             ),
             label_txs=_joined((label_no, tx_id.to_bytes(8)) for label_no, tx_id in rows.label_txs),
+            redeemer_txs=_joined((script_no, tx_id.to_bytes(8)) for script_no, tx_id in rows.redeemer_txs),
             supplies=self._supplies(rows),
             mints=[
                 tables.Mint(

@@ -1,6 +1,6 @@
 """The outputs that blocks make and spend, as rows of `utxo` and `spender`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -39,6 +39,11 @@ class Outputs(msgspec.Struct):
         slot_no = slot_of(output.tx_id)
         self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(spent_by, output.tx_id, output.index)
 
+    @property
+    def script_lovelace(self) -> int:
+        """The change of the lovelace in unspent outputs that scripts lock."""
+        return lovelace_of_scripts(self.made.values()) - lovelace_of_scripts(self.spent)
+
     def spent_rows(self) -> list[UtxoRow]:
         """The rows of the outputs that are spent."""
         return [utxo_row(output) for output in self.spent]
@@ -46,6 +51,11 @@ class Outputs(msgspec.Struct):
     def made_rows(self) -> list[UtxoRow]:
         """The rows of the outputs that are made and left."""
         return [utxo_row(output) for output in self.made.values()]
+
+
+def lovelace_of_scripts(outputs: Iterable[ResolvedOutput]) -> int:
+    """The lovelace in those of some outputs that scripts lock."""
+    return sum(output.lovelace for output in outputs if output.script_no is not None)
 
 
 def utxo_row(output: ResolvedOutput) -> UtxoRow:

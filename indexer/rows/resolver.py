@@ -23,12 +23,14 @@ from indexer.rows.caches import (
 )
 from indexer.rows.tables import Inserts
 from shared import packed, sql
+from shared.address import script_no
 from shared.ledger import (
     HASH28_BYTES,
     AddressNo,
     AssetNo,
     PolicyNo,
     PoolNo,
+    ScriptNo,
     StakeNo,
     TxId,
     fingerprint_digest,
@@ -148,7 +150,7 @@ class Resolver:
 
     def genesis_output(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """A genesis output, to an address that must have been looked up."""
-        return _resolved(tx_id, 0, self.addresses[address], lovelace, _NOTHING, 0)
+        return _resolved(tx_id, 0, self.addresses[address], lovelace, _NOTHING, 0, script_no(address))
 
 
 def outputs_paid(
@@ -159,7 +161,7 @@ def outputs_paid(
     for index, payment in enumerate(tx.payments, tx.first_index):
         quantities = by_number(payment.assets, assets) if payment.assets else _NOTHING
         numbers, references = addresses[payment.address], payment.references
-        paid.append(_resolved(tx_id, index, numbers, payment.lovelace, quantities, references))
+        paid.append(_resolved(tx_id, index, numbers, payment.lovelace, quantities, references, payment.script_no))
     return paid
 
 
@@ -170,7 +172,7 @@ async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> li
 
 async def facts_of(db: Connection, outputs: Sequence[PlacedOutput]) -> "OutputFacts":
     """Look up the facts about some outputs that the outputs themselves do not contain."""
-    facts = OutputFacts({}, {}, set(), set())
+    facts = OutputFacts({}, {}, set(), set(), {})
     if not outputs:
         return facts
     addresses = {placed.output.address_no for placed in outputs}
@@ -187,6 +189,8 @@ async def facts_of(db: Connection, outputs: Sequence[PlacedOutput]) -> "OutputFa
             facts.stakes[AddressNo(row.number)] = row.stake_no
         if row.credential_no is not None:
             facts.credentials[AddressNo(row.number)] = row.credential_no
+        if row.script_no is not None:
+            facts.locked_by[AddressNo(row.number)] = row.script_no
     return facts
 
 
@@ -201,6 +205,7 @@ def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[Resol
             output.lovelace,
             output.quantities,
             (len(tokens & output.quantities.keys()) if tokens else 0) + ((tx_id, index) in scripts),
+            facts.locked_by.get(output.address_no),
         )
         for tx_id, index, output in outputs
     ]
@@ -213,10 +218,13 @@ def _resolved(
     lovelace: int,
     quantities: Quantities,
     references: int,
+    script_no: ScriptNo | None,
 ) -> ResolvedOutput:
     address_no, stake_no, credential_no = numbers
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, credential_no, quantities, references)
+    return ResolvedOutput(
+        tx_id, index, in_row, lovelace, address_no, stake_no, credential_no, quantities, references, script_no
+    )
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -255,13 +263,14 @@ async def _fetch(
 
 class OutputFacts(msgspec.Struct, frozen=True):
     """Facts about some outputs: the stake_no and the credential_no of each address that has one, which assets are
-    reference tokens, and which outputs have a reference script.
+    reference tokens, which outputs have a reference script, and the script that locks each address that has one.
     """
 
     stakes: dict[AddressNo, StakeNo]
     credentials: dict[AddressNo, AddressNo]
     reference_tokens: set[AssetNo]
     scripts: set[tuple[TxId, int]]
+    locked_by: dict[AddressNo, ScriptNo]
 
     def numbers_of(self, address_no: AddressNo) -> AddressNumbers:
         """The numbers of an address."""
@@ -292,8 +301,8 @@ class _GenesisSource(msgspec.Struct, frozen=True):
 
 
 class _OutputFact(msgspec.Struct, frozen=True):
-    """An address and its stake_no and credential_no; with `is_asset`, the asset_no of a reference token; with an
-    `output_index`, the tx_id of an output with a reference script.
+    """An address with its stake_no, credential_no and script_no; with `is_asset`, the asset_no of a reference token;
+    with an `output_index`, the tx_id of an output with a reference script.
     """
 
     is_asset: bool
@@ -301,6 +310,7 @@ class _OutputFact(msgspec.Struct, frozen=True):
     stake_no: StakeNo | None
     credential_no: AddressNo | None
     output_index: int | None
+    script_no: ScriptNo | None
 
 
 _NOTHING: Quantities = {}

@@ -20,16 +20,19 @@ SELECT wanted.raw, a.address_no AS number, a.stake_no,
 FROM unnest($1::bytea[]) AS wanted (raw) LEFT JOIN address a ON a.raw = wanted.raw
 
 -- name: output_facts
--- The numbers of the credentials of addresses $1, as far as they have any; the reference tokens among assets $2, whose
--- names begin with $3; and, with an index, those of the outputs $5 of transactions $4 that have a reference script.
-SELECT false AS is_asset, address_no::bigint AS number, stake_no, credential_no, NULL::integer AS output_index
+-- The numbers of the credentials of addresses $1, and of the scripts that lock them, as far as they have any; the
+-- reference tokens among assets $2, whose names begin with $3; and, with an index, those of the outputs $5 of
+-- transactions $4 that have a reference script.
+SELECT false AS is_asset, address_no::bigint AS number, stake_no, credential_no, NULL::integer AS output_index,
+       script_no(raw) AS script_no
 FROM address
-WHERE address_no = ANY ($1::integer[]) AND (stake_no IS NOT NULL OR credential_no IS NOT NULL)
+WHERE address_no = ANY ($1::integer[])
+  AND (stake_no IS NOT NULL OR credential_no IS NOT NULL OR script_no(raw) IS NOT NULL)
 UNION ALL
-SELECT true, asset_no, NULL, NULL, NULL FROM asset
+SELECT true, asset_no, NULL, NULL, NULL, NULL FROM asset
 WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
 UNION ALL
-SELECT false, tx_id, NULL, NULL, output_index
+SELECT false, tx_id, NULL, NULL, output_index, NULL
 FROM unnest($4::bigint[], $5::integer[]) AS wanted (tx_id, output_index) JOIN script_output USING (tx_id, output_index)
 
 -- name: stakes

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from shared.ledger import AddressNo, AssetNo, LabelNo, PolicyNo, PoolNo, StakeNo, TxId
+from shared.ledger import AddressNo, AssetNo, LabelNo, PolicyNo, PoolNo, ScriptNo, StakeNo, TxId
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -281,6 +281,11 @@ class StagedLabelTx(NamedTuple):
     tx_id: TxId
 
 
+class StagedRedeemerTx(NamedTuple):
+    script_no: ScriptNo
+    tx_id: TxId
+
+
 class StagedMint(NamedTuple):
     asset_no: AssetNo
     tx_id: TxId
@@ -318,6 +323,7 @@ ADDRESS_TX_STAGED = Table("address_tx_staged", StagedAddressTx, Found.BY_TX_ID)
 ASSET_TX_STAGED = Table("asset_tx_staged", StagedAssetTx, Found.BY_TX_ID)
 ACCOUNT_WITHDRAWAL_STAGED = Table("account_withdrawal_staged", StagedWithdrawal, Found.BY_TX_ID)
 LABEL_TX_STAGED = Table("label_tx_staged", StagedLabelTx, Found.BY_TX_ID)
+REDEEMER_TX_STAGED = Table("redeemer_tx_staged", StagedRedeemerTx, Found.BY_TX_ID)
 MINT_STAGED = Table("mint_staged", StagedMint, Found.BY_TX_ID)
 SPENDER_STAGED = Table("spender_staged", StagedSpender, Found.BY_CONCERN)
 BALANCE_STAGED = Table("balance_staged", StagedBalance, Found.BY_CONCERN)
@@ -339,7 +345,7 @@ class Derived(NamedTuple):
 DERIVED = (
     Derived("tip", "store/forward"),
     *(Derived(name, "store/histories") for name in ("address_tx", "asset_tx", "account_tx", "credential_tx")),
-    *(Derived(name, "store/histories") for name in ("account_withdrawal", "label_tx")),
+    *(Derived(name, "store/histories") for name in ("account_withdrawal", "label_tx", "redeemer_tx")),
     *(Derived(name, "store/outputs") for name in ("utxo", "spender", "utxo_bucket", "utxo_asset")),
     *(Derived(name, "store/outputs") for name in ("account_utxo_bucket", "account_utxo_asset")),
     *(Derived(name, "store/outputs") for name in ("credential_utxo_bucket", "credential_utxo_asset")),

@@ -103,7 +103,7 @@ async def _undo(
     dropped = set(await eras.undo(db, first_slot))
     await _delete_rows.run(db, first_tx_id, first_slot, point.slot_no, network.epoch_of(point.slot_no))
     delegators = await epochs.restore_delegations(db, reverted)
-    await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
+    await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions, undone.script_lovelace)
     if bulk:
         await outputs.cut_staged_spenders(db, first_tx_id)
     unused = await addresses.delete_unused(db, undone.entries.address_txs, bulk=bulk)

@@ -11,7 +11,7 @@ SELECT slot_no, hash AS block_hash FROM block ORDER BY slot_no DESC OFFSET $1 LI
 WITH {deletes} SELECT
 
 -- name: move_tip_back
-UPDATE tip SET slot_no = $1, block_hash = $2, tx_count = tx_count - $3,
+UPDATE tip SET slot_no = $1, block_hash = $2, tx_count = tx_count - $3, script_lovelace = script_lovelace + $4,
     block_no = coalesce((SELECT block_no FROM block WHERE slot_no = $1 AND hash = $2),
                         (SELECT block_no FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2))
 

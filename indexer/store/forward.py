@@ -80,6 +80,7 @@ async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     await copy(db, tables.ASSET_TX_STAGED, rows.asset_txs)
     await copy(db, tables.ACCOUNT_WITHDRAWAL_STAGED, rows.withdrawals)
     await copy(db, tables.LABEL_TX_STAGED, rows.label_txs)
+    await copy(db, tables.REDEEMER_TX_STAGED, rows.redeemer_txs)
     await copy(db, tables.MINT_STAGED, rows.mints)
     await copy(db, tables.SPENDER_STAGED, list(rows.outputs.spenders.items()))
     await stage_amounts(db, rows.amounts)
@@ -100,7 +101,8 @@ async def _skip_fsync_far_from_tip(db: asyncpg.Connection, node_tip: frames.Node
 async def _advance(db: asyncpg.Connection, rows: Rows, phase: Phase) -> None:
     tip = rows.tip
     txs = len(rows.inserts[tables.TX])
-    await _move_tip.run(db, tip.slot_no, rows.tip_block_no, tip.block_hash, rows.first_block_no, txs, phase)
+    locked = rows.outputs.script_lovelace
+    await _move_tip.run(db, tip.slot_no, rows.tip_block_no, tip.block_hash, rows.first_block_no, txs, phase, locked)
 
 
 async def stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:

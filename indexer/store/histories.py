@@ -40,6 +40,7 @@ async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntri
         *_columns(cut.withdrawals, added.withdrawals),
         *_columns(cut.label_txs, added.label_txs),
         *_columns(cut.credential_txs, added.credential_txs),
+        *_columns(cut.redeemer_txs, added.redeemer_txs),
     )
     lengths = Lengths()
     for row in await _change.all(db, *changes) if any(changes) else ():
@@ -95,4 +96,5 @@ _change = _sql.query(
     withdrawals=_change_of(3, "account_withdrawal", "stake_no", "entries", 18),
     labels=_change_of(4, "label_tx", "label_no", "tx_ids", 8, "bigint"),
     credentials=_change_of(5, "credential_tx", "credential_no", "tx_ids", 8),
+    redeemers=_change_of(6, "redeemer_tx", "script_no", "tx_ids", 8, "bigint"),
 )

@@ -1,11 +1,11 @@
 -- The packed histories. All chunks of a history except the last are full. {history} is a table, {owner_no} its column
--- with the number of the address, account, asset or label, which has the type {number}, {entries} that with the packed
--- entries, {width} the bytes of one; {numbers}, {counts} and {added} are arguments.
+-- with the number of the address, account, asset, label or script, which has the type {number}, {entries} that with the
+-- packed entries, {width} the bytes of one; {numbers}, {counts} and {added} are arguments.
 
 -- name: change_histories
 -- Returns the addresses that had no entry before (used is 1), and those that have none left (-1); and the addresses and
 -- accounts whose history was or is long.
-WITH {addresses}, {accounts}, {assets}, {withdrawals}, {labels}, {credentials}
+WITH {addresses}, {accounts}, {assets}, {withdrawals}, {labels}, {credentials}, {redeemers}
 SELECT is_account, owner_no,
        CASE WHEN is_account OR (before = 0) = (after = 0) THEN 0 WHEN before = 0 THEN 1 ELSE -1 END AS used,
        was_long, is_long

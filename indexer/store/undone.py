@@ -11,17 +11,18 @@ import msgspec
 from indexer.rows.amounts import Amounts
 from indexer.rows.caches import ResolvedOutput
 from indexer.rows.histories import HistoryCounts, SupplyChange
-from indexer.rows.outputs import UtxoRow, utxo_row
+from indexer.rows.outputs import UtxoRow, lovelace_of_scripts, utxo_row
 from indexer.rows.resolver import OutputFacts, PlacedOutput, facts_of, resolve, stake_nos
 from shared import packed, sql
-from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
+from shared.ledger import AddressNo, AssetNo, ScriptNo, StakeNo, TxId, slot_of
 from shared.packed import OutputKey
 
 
 class Undone(msgspec.Struct, frozen=True):
     """The changes of some transactions.
 
-    `amounts` and `supplies` have the opposite sign already, so they are added; everything else is as it was written.
+    `amounts`, `supplies` and `script_lovelace` have the opposite sign already, so they are added; everything else is as
+    it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist; `restored` are the outputs that are unspent again. `entries` counts the entries of each history to
@@ -32,6 +33,7 @@ class Undone(msgspec.Struct, frozen=True):
 
     transactions: int
     lovelace_out: list[tuple[TxId, int]]
+    script_lovelace: int
     amounts: Amounts
     supplies: dict[AssetNo, SupplyChange]
     assets: set[AssetNo]
@@ -70,6 +72,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     return Undone(
         transactions=len(rows),
         lovelace_out=_lovelace_out(rows, made),
+        script_lovelace=lovelace_of_scripts(restored) - lovelace_of_scripts(removed),
         amounts=amounts,
         supplies=supplies,
         assets=histories.asset_txs.keys() | supplies.keys(),
@@ -80,6 +83,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
             histories,
             withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
             label_txs=Counter(label_no for extra in extras for label_no in extra.label_nos),
+            redeemer_txs=Counter(chain.from_iterable(_redeemers(row, facts) for row in rows)),
         ),
         spent=Counter(slot_of(source.tx_id) for sources in spent for source in sources),
     )
@@ -136,6 +140,19 @@ def _histories(made: list[list[PlacedOutput]], spent: list[list[PlacedOutput]], 
         credential_txs=Counter(credentials),
         asset_txs=Counter(assets),
     )
+
+
+def _redeemers(row: "_Packed", facts: OutputFacts) -> list[ScriptNo]:
+    """The scripts under which a transaction is listed, once for each redeemer."""
+    if row.extra is None:
+        return []
+    extra = packed.unpack_extra(row.extra)
+    scripts = list(extra.redeemers)
+    if extra.spends:
+        inputs = packed.unpack_spent(row.inputs)
+        sources = (inputs[place].source for place in extra.spends)
+        scripts += [facts.locked_by.get(source.address_no) for source in sources if source is not None]
+    return [script_no for script_no in scripts if script_no is not None]
 
 
 async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -> dict[bytes, StakeNo]:

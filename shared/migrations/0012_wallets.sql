@@ -276,6 +276,9 @@ COMMENT ON COLUMN instantaneous_reward.lovelace IS 'May be negative, in Alonzo a
 CREATE INDEX instantaneous_reward_tx_id ON instantaneous_reward USING brin (tx_id)
     WITH (autosummarize = on, pages_per_range = 16);
 
+ALTER TABLE tip ADD script_lovelace bigint NOT NULL DEFAULT 0;
+COMMENT ON COLUMN tip.script_lovelace IS 'The lovelace in unspent outputs that scripts lock.';
+
 ALTER TABLE epoch_parameters ADD nonce bytea;
 COMMENT ON COLUMN epoch_parameters.nonce IS
     'The randomness of its leader elections; null if it is neutral, or if the node did not tell it.';
@@ -312,6 +315,29 @@ $$;
 
 CREATE TABLE label_tx_staged (label_no bigint NOT NULL, tx_id bigint NOT NULL);
 COMMENT ON TABLE label_tx_staged IS 'Rows of label_tx in bulk.';
+
+CREATE TABLE redeemer_tx (
+    script_no bigint  NOT NULL,
+    chunk     integer NOT NULL,
+    tx_ids    bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (script_no, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE redeemer_tx IS
+    'Transactions with redeemers of a script, in order, an entry for each redeemer, without those whose scripts '
+    'failed.';
+COMMENT ON COLUMN redeemer_tx.script_no IS 'The first 8 bytes of the hash of the script.';
+
+CREATE FUNCTION redeemer_tx_range(of_script_no bigint, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
+-- The entries of a script's history from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
+FROM redeemer_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                                  least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
+WHERE script_no = of_script_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
+CREATE TABLE redeemer_tx_staged (script_no bigint NOT NULL, tx_id bigint NOT NULL);
+COMMENT ON TABLE redeemer_tx_staged IS 'Rows of redeemer_tx in bulk.';
 
 DROP TABLE script;
 
@@ -354,6 +380,11 @@ SELECT CASE WHEN get_byte(raw, 0) >> 4 <> 8 THEN substr(raw, 2, 28) END
 $$;
 CREATE INDEX address_credential ON address USING hash (payment_hash(raw)) WHERE credential_no IS NULL;
 -- NOTE: a hash index has no entry for a null, so it has none for Byron.
+
+CREATE FUNCTION script_no(raw bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+-- The first 8 bytes of the hash of the script in the payment credential of an address; null for a key, and in Byron.
+SELECT CASE WHEN get_byte(raw, 0) & 16 = 16 THEN ('x' || encode(substr(raw, 2, 8), 'hex'))::bit(64)::bigint END
+$$;
 
 CREATE TABLE credential_tx (
     credential_no integer NOT NULL,

@@ -35,6 +35,7 @@ LIMITS = {
     "/v1/admin/users/{id}/usage/breakdown": (1_000, 100),
     "/v1/metadata/labels/{label}": (100, 20),
     "/v1/subscriptions": (100, 20),
+    "/v1/scripts/{scriptHash}/redeemers": (100, 20),
     "/v1/tx/address/{address}": (100, 20),
     "/v1/accounts/{stake_address}/transactions/detailed": (100, 20),
     "/v1/payment-credentials/{payment_credential}/transactions/detailed": (100, 20),

@@ -485,10 +485,7 @@ class Facade:
             case "spend":
                 declared = sorted((each["transaction"]["id"], each["index"]) for each in tx.declared["inputs"])
                 source = dict(tx.inputs)[declared[index]]
-                if source is None or not source.address.startswith("addr"):
-                    return None
-                raw = bech32_payload(source.address)
-                return raw[1:29].hex() if raw[0] & 0x10 else None
+                return None if source is None else script_of(source.address)
             case "mint":
                 return str(sorted(tx.declared["mint"])[index])
             case "reward":
@@ -1050,11 +1047,17 @@ class Facade:
         for wrong in ({"xpub": "02" * 64}, {"xpub": "00" * 63}, {"role": "-1"}, {"index": str(2**31)}):
             assert self.caller.get(ROOT + DERIVATION.format(**parts | wrong))[0] == 400, wrong
 
+    def locked(self) -> str | None:
+        """The lovelace at addresses of scripts."""
+        if self.partial:
+            return None
+        return str(sum(output.lovelace for output in self.ledger.unspent.values() if script_of(output.address)))
+
     def check_network(self) -> None:
         """Check the data from the node, against the answers of /v1."""
         native = self.caller.ok("/v1/network")["data"]
         if native["supply"] is not None:
-            supply = without(native["supply"], "slot_no") | {"locked": None}
+            supply = without(native["supply"], "slot_no") | {"locked": self.locked()}
             self.one("/network", {"supply": supply, "stake": stake_of(self.chain)})
         status, body = self.caller.get("/v1/genesis")
         if status == 200:
@@ -1070,6 +1073,14 @@ class Facade:
             told = self.told("/epochs/{epoch}/parameters", "/epochs/latest/parameters")
             same("min_fee_a", told["min_fee_a"], body["data"]["ogmios"]["minFeeCoefficient"])
             same("nonce", told["nonce"], body["data"]["nonce"])
+
+
+def script_of(address: str) -> str | None:
+    """The script that locks an address, None for a key."""
+    if not address.startswith("addr"):
+        return None
+    raw = bech32_payload(address)
+    return raw[1:29].hex() if raw[0] & 0x10 else None
 
 
 def check_facade(facade: Facade, random: Random, most: int) -> None:

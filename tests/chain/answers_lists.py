@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from math import ceil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,13 +11,23 @@ import cbor2
 
 from api.blockfrost.shape import ROOT
 from tests.chain.answers import orders
-from tests.chain.answers_blockfrost import Facade, carried, cip25_of, cip68_of, plain_of, some, total, various
+from tests.chain.answers_blockfrost import (
+    PURPOSES,
+    Facade,
+    carried,
+    cip25_of,
+    cip68_of,
+    plain_of,
+    some,
+    total,
+    various,
+)
 from tests.chain.compared import same
 from tests.chain.harness import Caller
 from tests.chain.model import Json, Ledger, Transaction
 from tests.chain.model_assets import AssetKey
 from tests.chain.model_attachments import metadata_of, plutus
-from tests.chain.model_owners import script_hash
+from tests.chain.model_owners import hash_of, script_hash
 
 LABELS = "/metadata/txs/labels"
 LABEL, LABEL_CBOR = f"{LABELS}/{{label}}", f"{LABELS}/{{label}}/cbor"
@@ -99,6 +110,80 @@ def check_lists(facade: Facade, random: Random, most: int) -> None:
     held = [script_hash(output.script) for output in facade.ledger.unspent.values() if output.script is not None]
     for digest in {*some(random, most, ordered), *some(random, most, held)}:
         check_script_outputs(facade, digest)
+    by_script = redeemed(facade)
+    for digest in {*some(random, most, ordered), *some(random, most, [each for each in by_script if each in first])}:
+        check_redeemers(facade, digest, by_script.get(digest, []))
+
+
+Redeemed = tuple[Transaction, Json]
+"""A transaction and a redeemer in it."""
+
+
+def redeemed(facade: Facade) -> dict[str, list[Redeemed]]:
+    """The redeemers of each script, in the order of the chain, in a transaction in that of purposes and places."""
+    found = defaultdict[str, list[Redeemed]](list)
+    for tx in facade.ledger.transactions.values():
+        if tx.declared.get("spends", "inputs") != "inputs":
+            continue
+        in_order = sorted(
+            tx.declared.get("redeemers", ()),
+            key=lambda each: (PURPOSES[each["validator"]["purpose"]][0], each["validator"]["index"]),
+        )
+        for each in in_order:
+            _, purpose = PURPOSES[each["validator"]["purpose"]]
+            digest = facade.pointed(tx, purpose, each["validator"]["index"])
+            if digest is not None:
+                found[digest].append((tx, each))
+    return found
+
+
+def check_redeemers(facade: Facade, digest: str, oldest_first: list[Redeemed]) -> None:
+    """Check the redeemers of a script at /v1 and below /blockfrost."""
+    path, native = "/scripts/{scriptHash}/redeemers", f"/v1/scripts/{digest}/redeemers"
+    prices = facade.prices()
+    bare = any(not facade.has_bytes(facade.places[tx.block["id"]]) for tx, _ in oldest_first)
+    if bare or (oldest_first and prices is None):
+        status, body = facade.caller.get(f"{ROOT}/scripts/{digest}/redeemers", count=100)
+        assert status == 503, (digest, status, body)
+        facade.answered.add(path)
+        return
+    clock, rows, own = facade.ledger.clock, list[Json](), list[Json]()
+    for tx, each in oldest_first:
+        (_, purpose), index = PURPOSES[each["validator"]["purpose"]], each["validator"]["index"]
+        units, data_hash = each["executionUnits"], hash_of(each["redeemer"])
+        assert prices is not None, "there are redeemers"
+        rows.append(
+            {
+                "tx_hash": tx.tx_hash,
+                "tx_index": index,
+                "purpose": purpose,
+                "unit_mem": str(units["memory"]),
+                "unit_steps": str(units["cpu"]),
+                "fee": str(ceil(units["memory"] * prices[0] + units["cpu"] * prices[1])),
+                "redeemer_data_hash": data_hash,
+                "datum_hash": data_hash,
+            }
+        )
+        own.append(
+            {
+                "tx_hash": tx.tx_hash,
+                "slot_no": tx.slot,
+                "block_time": clock.time(tx.slot),
+                "purpose": purpose,
+                "index": index,
+                "data_hash": data_hash,
+                "memory": str(units["memory"]),
+                "cpu": str(units["cpu"]),
+            }
+        )
+    facade.listed(path, rows, scriptHash=digest)
+    for order in orders(own):
+        expected, read = own if order == "asc" else own[::-1], list[Json]()
+        for offset in range(0, len(own) or 1, 3):
+            body = facade.caller.ok(native, order=order, limit=3, offset=offset)
+            same(native, body["pagination"]["total"], len(own))
+            read += body["data"]
+        same(native, read, expected)
 
 
 def check_label(facade: Facade, label: str, oldest_first: list[Transaction]) -> None:

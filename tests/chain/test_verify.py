@@ -28,6 +28,7 @@ from tests.patience import PATIENCE_S
 
 COIN, PIECE = b"Coin".hex(), b"Piece".hex()
 REFERENCE, NFT = "000643b0" + PIECE, "000de140" + PIECE
+REDEEMERS = [{"validator": {"purpose": "mint", "index": 0}}]
 MANY = 6_000  # holders: enough for buckets
 MAX_QUANTITY = 2**63 - 1
 
@@ -66,7 +67,8 @@ async def write(chain: Written) -> None:
     poor = pays(person("rich"), (NFT, 2))  # another address with the same payment credential
     await chain.append(30, tx("pair", pair, poor, mint=mints((REFERENCE, 1), (NFT, 3))))
     again = pays(person("pair"), (REFERENCE, 1), datum=body.hex())
-    await chain.append(40, tx("again", again, spends=(("pair", 0),), mint=mints((NFT, -1))))
+    burned = tx("again", again, spends=(("pair", 0),), mint=mints((NFT, -1)), redeemers=REDEEMERS)
+    await chain.append(40, burned)
     merged = tx(
         "merged",
         pays(person("rich", staked=True), (COIN, 2 * MAX_QUANTITY)),
@@ -233,6 +235,10 @@ PLANTED: dict[str, tuple[str, str]] = {
         "UPDATE label_tx SET tx_ids = set_byte(tx_ids, 7, 1)",
         "label_tx of label 721: indexed tx_id 655361, recomputed None",
     ),
+    "redeemer_tx": (
+        "UPDATE redeemer_tx SET tx_ids = set_byte(tx_ids, 7, 1)",
+        f"redeemer_tx of script {POLICY[:16]}…: indexed tx_id 2621441, recomputed None",
+    ),
     "spender": (
         "UPDATE spender SET entries = set_byte(entries, 7, 1) WHERE slot_no = 30",
         f"spender of output {hash_of('pair')}#0: indexed tx_id 2621441, recomputed tx_id 2621440",
@@ -362,6 +368,11 @@ SUBTLE = (
     "UPDATE label_tx SET label_no = label_no + 1",
     "UPDATE label_tx SET chunk = chunk + 1",
     "DELETE FROM label_tx",
+    "UPDATE redeemer_tx SET script_no = script_no + 1",
+    "UPDATE redeemer_tx SET chunk = chunk + 1",
+    "UPDATE redeemer_tx SET tx_ids = tx_ids || tx_ids",
+    "DELETE FROM redeemer_tx",
+    "UPDATE tip SET script_lovelace = script_lovelace + 1",
     "UPDATE minted_asset SET chunk = chunk + 1",
     "UPDATE minted_asset SET asset_nos = asset_nos[2:3] || asset_nos[1:1]",
     "UPDATE account_withdrawal SET stake_no = 1000001",

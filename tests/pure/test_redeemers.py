@@ -1,13 +1,19 @@
 """Redeemers and required signers in the bytes of transactions: real ones, and each purpose and encoding."""
 
+from collections import Counter
 from hashlib import blake2b
 from typing import Any
 
 import cbor2
+import msgspec
 import pytest
 
-from api.chain import redeemers
+from indexer.blocks.redeemers import of
+from indexer.ogmios import frames
+from shared import redeemers
 from shared.cbor import Malformed
+from shared.encoding import bech32_payload
+from shared.ledger import script_no_of
 from tests.chain.harness import Json
 from tests.chain.recordings import FILES
 
@@ -28,6 +34,38 @@ def test_they_are_those_that_ogmios_shows(name: str) -> None:
         references = [(bytes.fromhex(each["transaction"]["id"]), each["index"]) for each in tx["inputs"]]
         assert all(each.spends in references for each in found.redeemers if each.purpose == "spend")
         assert all(each.script_hash is not None for each in found.redeemers if each.purpose != "spend")
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "conway-defaults"])
+def test_the_index_lists_them_under_their_scripts_as_far_as_ogmios_shows_those(name: str) -> None:
+    """With and without CBOR, which only certificates, votes, proposals and guards need."""
+    purposes = set[str]()
+    for tx in (tx for block in FILES[name].blocks() for tx in block.get("transactions", ())):
+        if not tx.get("redeemers"):
+            continue
+        found = redeemers.parse(bytes.fromhex(tx["cbor"])).redeemers
+        purposes |= {each.purpose for each in found}
+        references = [(bytes.fromhex(each["transaction"]["id"]), each["index"]) for each in tx["inputs"]]
+        for sent, others in ((tx, True), ({name: part for name, part in tx.items() if name != "cbor"}, False)):
+            accounts = map(bech32_payload, tx.get("withdrawals", ()))
+            decoded = msgspec.json.decode(msgspec.json.encode(sent), type=frames.Transaction)
+            scripts, spends = of(decoded, list(accounts))
+            assert Counter(references[place] for place in spends) == Counter(
+                each.spends for each in found if each.purpose == "spend"
+            )
+            assert Counter(scripts) == Counter(
+                None
+                if each.script_hash is None or not (others or each.purpose in ("mint", "reward"))
+                else script_no_of(each.script_hash)
+                for each in found
+                if each.purpose != "spend"
+            )
+    assert name != "conway" or purposes >= {"spend", "mint", "reward"}
+
+
+def test_two_scripts_with_the_same_first_bytes_have_the_same_number() -> None:
+    assert script_no_of(KEY) == script_no_of(KEY[:8] + OTHER[8:]) != script_no_of(SCRIPT)
+    assert script_no_of(b"\xff" * 28) == -1
 
 
 def shown(found: redeemers.Redeemer) -> tuple[Any, ...]:

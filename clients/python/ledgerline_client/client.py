@@ -247,6 +247,41 @@ class Ledgerline(Http):
         )
         return answer
 
+    def list_script_redeemers(
+        self,
+        script_hash: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.ScriptRedeemerPage:
+        """List the redeemers of a script.
+
+        Those of transactions whose scripts failed are left out. They are read from the node, a block for each
+        transaction.
+        """
+        answer: types.ScriptRedeemerPage = self.call(
+            "GET",
+            "/v1/scripts/{scriptHash}/redeemers",
+            {"scriptHash": script_hash},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_script_redeemers(
+        self, script_hash: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.ScriptRedeemer]:
+        """Every item of `list_script_redeemers`, page by page."""
+        return self.pages(
+            "/v1/scripts/{scriptHash}/redeemers",
+            {"scriptHash": script_hash},
+            {"limit": limit, "order": order},
+            key="api_key",
+        )
+
     def get_datum(self, datum_hash: str) -> types.DatumAnswer:
         """Get a datum by hash."""
         answer: types.DatumAnswer = self.call(

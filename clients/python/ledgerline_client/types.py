@@ -409,6 +409,30 @@ class Script(TypedDict):
     json: NotRequired[dict[str, Any]]
 
 
+class ScriptRedeemerPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[ScriptRedeemer]
+    pagination: Paging
+    last_updated: LastUpdated
+
+
+class ScriptRedeemer(TypedDict):
+    """A redeemer: what its script has decided on, as the place `index` among the things of its `purpose` in the
+    transaction. `data_hash` is the hash of its data; `memory` and `cpu` are the units that it may use.
+    """
+
+    tx_hash: str
+    slot_no: int
+    block_time: str
+    purpose: Literal["cert", "guard", "mint", "propose", "reward", "spend", "vote"]
+    index: int
+    data_hash: str
+    memory: str
+    cpu: str
+
+
 class DatumAnswer(TypedDict):
     """Data of a chain, with its last indexed block."""
 
@@ -1149,13 +1173,15 @@ class Supply(TypedDict):
     """Lovelace, as read from the node's ledger at `slot_no`.
 
     `total` is `max` minus `reserves`; `circulating` is `total` minus `treasury`, and includes deposits,
-    rewards and the fees of the epoch.
+    rewards and the fees of the epoch. `locked` is the lovelace in unspent outputs at addresses that a script
+    controls, after the last indexed block; null if the index does not begin with the first block.
     """
 
     slot_no: int
     max: str
     total: str
     circulating: str
+    locked: str | None
     treasury: str
     reserves: str
 

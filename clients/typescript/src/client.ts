@@ -68,6 +68,16 @@ export type ListLabelledTransactionsOptions = {
   order?: "asc" | "desc" | undefined;
 };
 
+/** Options of `listScriptRedeemers`. */
+export type ListScriptRedeemersOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
 /** Options of `getAsset`. */
 export type GetAssetOptions = {
   /** Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any. */
@@ -798,6 +808,29 @@ export class Ledgerline extends Http {
   /** Get a script by hash. */
   getScript(scriptHash: string, call: CallOptions = {}): Promise<types.ScriptAnswer> {
     return this.call(operations.getScript, { scriptHash }, {}, call);
+  }
+
+  /**
+   * List the redeemers of a script.
+   *
+   * Those of transactions whose scripts failed are left out. They are read from the node, a block for each
+   * transaction.
+   */
+  listScriptRedeemers(
+    scriptHash: string,
+    options: ListScriptRedeemersOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.ScriptRedeemerPage> {
+    return this.call(operations.listScriptRedeemers, { scriptHash }, options, call);
+  }
+
+  /** Every item of `listScriptRedeemers`, page by page. */
+  iterateScriptRedeemers(
+    scriptHash: string,
+    options: Omit<ListScriptRedeemersOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.ScriptRedeemer, void, undefined> {
+    return this.pages(operations.listScriptRedeemers, { scriptHash }, options, call);
   }
 
   /** Get a datum by hash. */

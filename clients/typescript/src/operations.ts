@@ -78,6 +78,13 @@ export const getScript: Operation = {
   key: "apiKey",
 };
 
+export const listScriptRedeemers: Operation = {
+  method: "GET",
+  path: "/v1/scripts/{scriptHash}/redeemers",
+  key: "apiKey",
+  quantities: { data: { memory: true, cpu: true } },
+};
+
 export const getDatum: Operation = {
   method: "GET",
   path: "/v1/datums/{datumHash}",
@@ -402,7 +409,7 @@ export const getNetwork: Operation = {
   method: "GET",
   path: "/v1/network",
   key: "apiKey",
-  quantities: { data: { supply: { max: true, total: true, circulating: true, treasury: true, reserves: true }, stake: { live: true, active: true } } },
+  quantities: { data: { supply: { max: true, total: true, circulating: true, locked: true, treasury: true, reserves: true }, stake: { live: true, active: true } } },
 };
 
 export const getGenesis: Operation = {

@@ -369,6 +369,29 @@ export interface Script {
   json?: Record<string, unknown>;
 }
 
+/** A page of a list from a chain, with the last indexed block. */
+export interface ScriptRedeemerPage {
+  success: true;
+  data: Array<ScriptRedeemer>;
+  pagination: Paging;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A redeemer: what its script has decided on, as the place `index` among the things of its `purpose` in the
+ * transaction. `data_hash` is the hash of its data; `memory` and `cpu` are the units that it may use.
+ */
+export interface ScriptRedeemer {
+  tx_hash: string;
+  slot_no: number;
+  block_time: string;
+  purpose: "cert" | "guard" | "mint" | "propose" | "reward" | "spend" | "vote";
+  index: number;
+  data_hash: string;
+  memory: bigint;
+  cpu: bigint;
+}
+
 /** Data of a chain, with its last indexed block. */
 export interface DatumAnswer {
   success: true;
@@ -1057,13 +1080,15 @@ export interface NetworkEpoch {
  * Lovelace, as read from the node's ledger at `slot_no`.
  *
  * `total` is `max` minus `reserves`; `circulating` is `total` minus `treasury`, and includes deposits, rewards
- * and the fees of the epoch.
+ * and the fees of the epoch. `locked` is the lovelace in unspent outputs at addresses that a script controls,
+ * after the last indexed block; null if the index does not begin with the first block.
  */
 export interface Supply {
   slot_no: number;
   max: bigint;
   total: bigint;
   circulating: bigint;
+  locked: bigint | null;
   treasury: bigint;
   reserves: bigint;
 }

@@ -15,7 +15,7 @@ from indexer.verify.history.rows import GenesisOutput, Row
 from indexer.verify.history.spenders import Spenders
 from indexer.verify.keys import PRIME, Ints, Words, exact_sums_at, ints, key_of, places, reduced, sums_at
 from shared import packed
-from shared.ledger import AddressNo, LabelNo
+from shared.ledger import AddressNo, LabelNo, ScriptNo
 
 _UNPACKED_AT_ONCE = 1_000
 """A number of transactions. The unpacked objects of more would not fit into a core's cache."""
@@ -86,6 +86,14 @@ class Labels(NamedTuple):
     label_nos: list[LabelNo]
 
 
+class Redeemed(NamedTuple):
+    """The redeemers of a transaction: the numbers of the scripts that it names, and the addresses that scripts lock."""
+
+    tx_id: int
+    script_nos: list[ScriptNo]
+    address_nos: list[AddressNo]
+
+
 class Flows(msgspec.Struct, frozen=True):
     """The flows of some transactions, whole blocks.
 
@@ -105,6 +113,7 @@ class Flows(msgspec.Struct, frozen=True):
     mints: list[Mint]
     withdrawals: list[Withdrawal]
     labels: list[Labels]
+    redeemed: list[Redeemed]
     script_outputs: list[tuple[int, int]]
     certificates: dict[int, list[packed.Certificate]]
     rewards: dict[int, list[packed.InstantaneousRewards]]
@@ -130,6 +139,7 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
     mints, withdrawals, certificates = list[Mint](), list[Withdrawal](), dict[int, list[packed.Certificate]]()
     rewards = dict[int, list[packed.InstantaneousRewards]]()
     labels, script_outputs = list[Labels](), list[tuple[int, int]]()
+    redeemed = list[Redeemed]()
     for place, row in enumerate(rows):
         extra = packed.unpack_extra_strictly(row.extra)
         if row.mint is not None:
@@ -143,6 +153,8 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
             rewards[place] = extra.instantaneous_rewards
         if label_nos := extra.label_nos:
             labels.append(Labels(row.tx_id, label_nos))
+        if extra.redeemers or extra.spends:
+            redeemed.append(_redeemed(row, extra))
         if row.attached is not None:
             attached = packed.unpack_attached(row.attached).items()
             script_outputs += [(row.tx_id, index) for index, each in attached if each.script_hash is not None]
@@ -156,6 +168,7 @@ def unpack(rows: Sequence[Row], spenders: Spenders) -> Flows:
         mints=mints,
         withdrawals=withdrawals,
         labels=labels,
+        redeemed=redeemed,
         script_outputs=script_outputs,
         certificates=certificates,
         rewards=rewards,
@@ -183,6 +196,14 @@ def of_genesis(outputs: Sequence[GenesisOutput]) -> OutputColumns:
     made = [packed.Output(number, output.lovelace) for number, output in zip(address_nos, outputs, strict=True)]
     hash_parts = _hash_parts([output.tx_hash for output in outputs])
     return _columns(made, np.arange(len(outputs)), hash_parts, np.zeros(len(outputs), np.int64))
+
+
+def _redeemed(row: Row, extra: packed.Extra) -> Redeemed:
+    """The redeemers of a transaction, without those of inputs from before the first indexed block."""
+    inputs = packed.unpack_spent(row.inputs) if extra.spends else []
+    sources = [inputs[place].source for place in extra.spends if place < len(inputs)]
+    script_nos = [script_no for script_no in extra.redeemers if script_no is not None]
+    return Redeemed(row.tx_id, script_nos, [source.address_no for source in sources if source is not None])
 
 
 def _made(rows: Sequence[Row], first_place: int) -> OutputColumns:

@@ -13,7 +13,8 @@ WITH last AS (
          + (SELECT count(*) FROM mint_staged) + (SELECT count(*) FROM balance_staged)
          + (SELECT count(*) FROM holder_staged) + (SELECT count(*) FROM account_withdrawal_staged)
          + (SELECT count(*) FROM spender_staged) + (SELECT count(*) FROM label_tx_staged)
-         + (SELECT count(*) FROM address_sent_staged) AS rows
+         + (SELECT count(*) FROM address_sent_staged)
+         + (SELECT count(*) FROM redeemer_tx_staged) AS rows
 )
 SELECT what, NULL::bytea AS address, indexed, recomputed
 FROM tip, staged, last, LATERAL (VALUES
@@ -21,6 +22,9 @@ FROM tip, staged, last, LATERAL (VALUES
     ('block_no of tip', tip.block_no::text, last.block_no::text),
     ('block_hash of tip', encode(tip.block_hash, 'hex'), encode(last.hash, 'hex')),
     ('tx_count of tip', tip.tx_count::text, (SELECT count(*) FROM tx)::text),
+    ('script_lovelace of tip', tip.script_lovelace::text, (
+        SELECT coalesce(sum(lovelace), 0) FROM utxo JOIN address USING (address_no) WHERE script_no(raw) IS NOT NULL
+    )::text),
     ('finalize_step of tip', tip.finalize_step::text, '0'),
     ('staged rows', staged.rows::text, '0')
 ) figures (what, indexed, recomputed)

@@ -12,13 +12,13 @@ import numpy as np
 from indexer.verify import entries
 from indexer.verify.entries import Entries
 from indexer.verify.history import flows
-from indexer.verify.history.flows import Flows, Labels, Mint, OutputColumns, Withdrawal
+from indexer.verify.history.flows import Flows, Labels, Mint, OutputColumns, Redeemed, Withdrawal
 from indexer.verify.history.numbers import Numbers
 from indexer.verify.history.rows import GenesisOutput
 from indexer.verify.history.spenders import Spenders, output_no
 from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, places_in, sums_at, weight_of
 from shared import metadata, sql
-from shared.ledger import LOVELACE_NO, AssetNo, StakeNo
+from shared.ledger import LOVELACE_NO, AddressNo, AssetNo, ScriptNo, StakeNo
 from shared.sql import Connection
 
 _ACCOUNT_FACTOR = 1_640_531_527
@@ -48,6 +48,7 @@ async def derive(db: Connection, flows: Flows, numbers: Numbers) -> dict[str, En
         "account_withdrawal": await _withdrawals(db, flows.withdrawals),
         "mint": _mints(flows.mints, await _named(db, flows.mints)),
         "label_tx": _labelled(flows.labels),
+        "redeemer_tx": await _redeemers(db, flows.redeemed),
         "script_output": _scripts(flows),
     }
 
@@ -189,6 +190,20 @@ def _labelled(labels: Sequence[Labels]) -> Entries:
     return Entries(label_no, tx_id, key_of(label_no) * weight_of(tx_id) % PRIME, np.ones_like(label_no))
 
 
+async def _redeemers(db: Connection, redeemed: Sequence[Redeemed]) -> Entries:
+    """The scripts that redeemers are for, by transaction. Addresses of keys are locked by none."""
+    addresses = list({address_no for each in redeemed for address_no in each.address_nos})
+    locked_by = {row.address_no: row.script_no for row in await _scripts_of.all(db, addresses)} if addresses else {}
+    found = [
+        (script_no, each.tx_id)
+        for each in redeemed
+        for script_no in (*each.script_nos, *(locked_by.get(address_no) for address_no in each.address_nos))
+        if script_no is not None
+    ]
+    script_no, tx_id = ints([number for number, _ in found]), ints([tx_id for _, tx_id in found])
+    return Entries(script_no, tx_id, key_of(script_no) * weight_of(tx_id) % PRIME, np.ones_like(script_no))
+
+
 async def _withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> Entries:
     """Withdrawals, with a lovelace more, since they may be of 0."""
     names = list({each.account for each in withdrawals})
@@ -232,6 +247,11 @@ class _AssetName(msgspec.Struct, frozen=True):
     name: bytes
 
 
+class _LockedBy(msgspec.Struct, frozen=True):
+    address_no: AddressNo
+    script_no: ScriptNo
+
+
 class _Account(msgspec.Struct, frozen=True):
     raw: bytes
     stake_no: StakeNo
@@ -241,3 +261,4 @@ _UNKNOWN = 0  # numbers begin at 1
 _sql = sql.beside(__file__)
 _asset_names = _sql.query("asset_names", _AssetName)
 _stakes = _sql.query("stakes", _Account)
+_scripts_of = _sql.query("scripts_of", _LockedBy)

@@ -5,3 +5,8 @@ SELECT asset_no, policy_id, name FROM asset JOIN policy USING (policy_no) WHERE 
 
 -- name: stakes
 SELECT raw, stake_no FROM stake WHERE raw = ANY ($1::bytea[])
+
+-- name: scripts_of
+-- The numbers of the scripts that lock addresses $1, without those of keys.
+SELECT address_no, script_no(raw) AS script_no FROM address
+WHERE address_no = ANY ($1::integer[]) AND script_no(raw) IS NOT NULL

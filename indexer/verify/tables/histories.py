@@ -109,8 +109,8 @@ class _End(msgspec.Struct, frozen=True):
 class _Chunks(msgspec.Struct, frozen=True):
     """Chunks in columns: owner, place in the history and number of entries; and their entries, each with its owner.
 
-    `whole` says whether the bytes of a chunk are entries. `low` and `high` are the quantity in two parts, 1 and 0 in a
-    history without quantities.
+    `repeats` says whether a transaction may have several entries, and `whole` whether the bytes of a chunk are entries.
+    `low` and `high` are the quantity in two parts, 1 and 0 in a history without quantities.
     """
 
     number: Ints
@@ -121,6 +121,7 @@ class _Chunks(msgspec.Struct, frozen=True):
     tx_id: Ints
     low: Words
     high: Ints
+    repeats: bool
 
     def disordered(self, before: _End) -> list[int]:
         """The owners whose entries are not numbered 0, 1, 2 … in order of tx_id, or have a quantity of 0. Only the last
@@ -133,7 +134,7 @@ class _Chunks(msgspec.Struct, frozen=True):
         )
         numbered &= self.whole
         same_owner = self.owner == _shifted(self.owner, before.number)
-        right = self.tx_id > np.where(same_owner, _shifted(self.tx_id, before.tx_id), -1)
+        right = self.tx_id > np.where(same_owner, _shifted(self.tx_id, before.tx_id), -1) - self.repeats
         right &= (self.low > 0) | (self.high > 0)
         wrong: list[int] = np.unique(np.concatenate((self.number[~numbered], self.owner[~right]))).tolist()
         return wrong
@@ -185,6 +186,7 @@ def _columns(rows: Sequence[_Chunk], kind: "_Kind") -> _Chunks:
         tx_id=found["tx_id"].astype(np.int64),
         low=low + np.uint64(kind.more),
         high=high,
+        repeats=kind.repeats,
     )
 
 
@@ -210,6 +212,7 @@ class _Kind(msgspec.Struct, frozen=True):
     more: int
     ranges: sql.Query[HistoryRange]
     chunks: sql.Query[_Chunk]
+    repeats: bool = False
 
 
 def _kind(
@@ -235,11 +238,11 @@ def _kind(
     )
 
 
-def _without_owners(history: str, owner_no: str, entries: str) -> _Kind:
+def _without_owners(history: str, owner_no: str, entries: str, *, repeats: bool = False) -> _Kind:
     """A history of what has no row of its own, by numbers with gaps of any size."""
     ranges = _sql.query("sparse_ranges", HistoryRange, history=history, owner_no=owner_no)
     chunks = _sql.query("chunks_without_owners", _Chunk, history=history, owner_no=owner_no, entries=entries)
-    return _Kind(owner_no, "", _TX, 0, ranges, chunks)
+    return _Kind(owner_no, "", _TX, 0, ranges, chunks, repeats)
 
 
 # The entries of a chunk, as in schema.sql.
@@ -253,6 +256,7 @@ _KINDS = {
     "account_withdrawal": _kind("account_withdrawal", "stake_no", "stake", "entries", _QUANTITY, may_be_0=True),
     "asset_tx": _kind("asset_tx", "asset_no", "asset", "entries", _QUANTITY),
     "label_tx": _without_owners("label_tx", "label_no", "tx_ids"),
+    "redeemer_tx": _without_owners("redeemer_tx", "script_no", "tx_ids", repeats=True),
 }
 HISTORIES = tuple(_KINDS)
 """The tables of histories."""

@@ -45,8 +45,9 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
             return _whose(f"{table} of", "credential_no", first, await _address_of.one(db, first))
         case "account_tx" | "account_withdrawal":
             return _whose(f"{table} of", "stake_no", first, await _stake_of.one(db, first))
-        case "label_tx":
-            return f"{table} of label {label_numbered(LabelNo(first))}", None
+        case "label_tx" | "redeemer_tx":
+            label, script = f"label {label_numbered(LabelNo(first))}", f"script {first.to_bytes(8, signed=True).hex()}…"
+            return f"{table} of {label if table == 'label_tx' else script}", None
         case "asset_tx" | "mint":
             return f"{table} of asset {await _asset_of.only(db, first)}", None
         case "holder":
@@ -77,7 +78,7 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
 
 def _show(table: str, pair: _Pair, quantity: Decimal) -> str:
     match table:
-        case "address_tx" | "account_tx" | "credential_tx" | "label_tx":
+        case "address_tx" | "account_tx" | "credential_tx" | "label_tx" | "redeemer_tx":
             return f"tx_id {pair[1]}" if quantity == 1 else f"tx_id {pair[1]}, {quantity} times"
         case "asset_tx":
             return f"tx_id {pair[1]} with {quantity}"

@@ -15,7 +15,7 @@ from shared.cbor import BYTES, MAP, Malformed, Reader, parts_of, unsigned
 Purpose = Literal["spend", "mint", "cert", "reward", "vote", "propose", "guard"]
 """What a script decides on, by its number in a redeemer, under the names of cardano-db-sync."""
 
-_PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 _SPEND, _MINT, _CERTIFICATE, _REWARD, _VOTE, _PROPOSE, _GUARD = range(7)
 
 # Keys of the body; since Dijkstra the required signers are guards, which may be scripts.
@@ -67,7 +67,7 @@ def parse(cbor: bytes) -> ScriptParts:
     pointed = _scripts(cbor, body)
     found = [
         Redeemer(
-            purpose=_PURPOSES[purpose],
+            purpose=PURPOSES[purpose],
             index=index,
             data_hash=blake2b(data, digest_size=32).digest(),
             memory=memory,
@@ -78,7 +78,7 @@ def parse(cbor: bytes) -> ScriptParts:
         for (purpose, index), (data, memory, cpu) in _redeemers(cbor, witnesses.get(_REDEEMERS)).items()
     ]
     signers = [key for each in body(_REQUIRED_SIGNERS) if (key := _credential(cbor, each, _KEY)) is not None]
-    return ScriptParts(sorted(found, key=lambda each: (each.index, _PURPOSES.index(each.purpose))), sorted(signers))
+    return ScriptParts(sorted(found, key=lambda each: (each.index, PURPOSES.index(each.purpose))), sorted(signers))
 
 
 def _scripts(cbor: bytes, body: _Fields) -> Mapping[int, Sequence[bytes | None]]:
@@ -113,8 +113,8 @@ def _redeemers(cbor: bytes, start: int | None) -> Mapping[tuple[int, int], tuple
     found = {}
     for redeemer in each:
         purpose, index, data, units = _exactly(4, redeemer)
-        if _number(cbor, purpose) >= len(_PURPOSES):
-            raise Malformed(f"the purpose of a redeemer must be below {len(_PURPOSES)} (byte {purpose})")
+        if _number(cbor, purpose) >= len(PURPOSES):
+            raise Malformed(f"the purpose of a redeemer must be below {len(PURPOSES)} (byte {purpose})")
         memory, cpu = _exactly(2, _starts(cbor, units))
         place = _number(cbor, purpose), _number(cbor, index)
         found[place] = (Reader(cbor, data).skip(), _number(cbor, memory), _number(cbor, cpu))
