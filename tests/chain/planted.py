@@ -63,6 +63,19 @@ class InTurns(asyncpg.Connection):  # type: ignore[misc]
             return await super().execute(*args, **kwargs)
 
 
+STATEMENTS = 1_000
+"""More than verify has: with asyncpg's 100, each of them would be prepared again whenever it verifies."""
+
+
+async def in_turns(database_url: str, network: Network) -> InTurns:
+    """Connect to a network's schema."""
+    settings = {"search_path": network.schema}
+    connected: InTurns = await asyncpg.connect(
+        database_url, connection_class=InTurns, server_settings=settings, statement_cache_size=STATEMENTS
+    )
+    return connected
+
+
 class Here(Readers):
     """Reads in the open transaction of a connection, so that its uncommitted changes are visible."""
 

@@ -22,7 +22,7 @@ from shared import address, database
 from shared.network import PREPROD
 from tests.chain.dump import differences, dump
 from tests.chain.harness import VECTORS
-from tests.chain.planted import InTurns, planted, within
+from tests.chain.planted import in_turns, planted, within
 from tests.chain.written import Json, Written, person, tx
 
 SHELLEY, ALLEGRA = PREPROD.epoch_start(4), PREPROD.epoch_start(5)
@@ -218,8 +218,7 @@ async def test_verify_finds_each_error_in_what_was_dropped(database_url: str, db
     await in_byron(chain)
     await in_shelley(chain)
     await chain.append(ALLEGRA, era="allegra")
-    settings = {"search_path": PREPROD.schema}
-    alone = await asyncpg.connect(database_url, connection_class=InTurns, server_settings=settings)
+    alone = await in_turns(database_url, PREPROD)
     unseen = [
         name for name, error in PLANTED.items() if not await planted(alone, error, partial(within, network=PREPROD))
     ]

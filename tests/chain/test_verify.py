@@ -22,7 +22,7 @@ from shared import database
 from shared.ledger import tx_id_of
 from shared.network import PREVIEW
 from tests.chain.harness import ROOT, Ledgerline
-from tests.chain.planted import InTurns, planted, within
+from tests.chain.planted import InTurns, in_turns, planted, within
 from tests.chain.written import POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
 from tests.patience import PATIENCE_S
 
@@ -435,13 +435,12 @@ SUBTLE = (
 async def test_no_single_error_escapes(database_url: str, db: asyncpg.Connection) -> None:
     """Each is named on its own, where no other one would bring verify to list the entries of its table."""
     await write(Written(db))
-    settings = {"search_path": PREVIEW.schema}
-    in_turns = await asyncpg.connect(database_url, connection_class=InTurns, server_settings=settings)
+    connection = await in_turns(database_url, PREVIEW)
     for statement in (*(statement for statement, _ in PLANTED.values()), *SUBTLE):
-        found = await planted(in_turns, statement, partial(within, network=PREVIEW))
+        found = await planted(connection, statement, partial(within, network=PREVIEW))
         assert found, statement
         assert "checksum" not in found, (statement, found)
-    await in_turns.close()
+    await connection.close()
 
 
 async def pay_exchange(chain: Written) -> None:

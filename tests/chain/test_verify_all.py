@@ -18,7 +18,7 @@ from shared.ledger import AddressNo, AssetNo
 from shared.network import PREPROD
 from tests.chain import corruptions
 from tests.chain.harness import Ledgerline, Node, until
-from tests.chain.planted import InTurns, against, planted, within
+from tests.chain.planted import InTurns, against, in_turns, planted, within
 
 # Errors that neither history nor the node reveals, and the reason why they are harmless. "X, deleted" is a row of X.
 EXEMPT = {
@@ -74,8 +74,7 @@ def indexed(new_ledgerline: Callable[[], Ledgerline]) -> Iterator[tuple[Ledgerli
 
 @pytest.fixture
 async def db(indexed: tuple[Ledgerline, str]) -> AsyncIterator[asyncpg.Connection]:
-    settings = {"search_path": PREPROD.schema}
-    connection = await asyncpg.connect(indexed[0].database_url, connection_class=InTurns, server_settings=settings)
+    connection = await in_turns(indexed[0].database_url, PREPROD)
     yield connection
     await connection.close()
 
