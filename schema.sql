@@ -1616,6 +1616,28 @@ COMMENT ON COLUMN instantaneous_reward.lovelace IS 'May be negative, in Alonzo a
 CREATE INDEX instantaneous_reward_tx_id ON instantaneous_reward USING brin (tx_id)
     WITH (autosummarize = on, pages_per_range = 16);
 
+CREATE TABLE pool_reward_account (
+    tx_id    bigint   NOT NULL,
+    stake_no integer  NOT NULL,
+    pool_no  integer  NOT NULL,
+    place    smallint NOT NULL,
+    PRIMARY KEY (stake_no, tx_id, place)
+);
+COMMENT ON TABLE pool_reward_account IS
+    'The reward accounts in pool_update: the account of the row with this tx_id and place.';
+CREATE INDEX pool_reward_account_tx_id ON pool_reward_account USING brin (tx_id)
+    WITH (autosummarize = on, pages_per_range = 16);
+
+CREATE TABLE account_credit (
+    tx_id    bigint  NOT NULL,
+    lovelace bigint  NOT NULL,
+    stake_no integer NOT NULL,
+    PRIMARY KEY (stake_no, tx_id)
+);
+COMMENT ON TABLE account_credit IS 'Payments of transactions into reward accounts, which Dijkstra introduces.';
+CREATE INDEX account_credit_tx_id ON account_credit USING brin (tx_id)
+    WITH (autosummarize = on, pages_per_range = 16);
+
 CREATE TABLE pool_reaping (
     pool_no  integer NOT NULL,
     epoch_no integer NOT NULL,
@@ -1647,6 +1669,39 @@ COMMENT ON TABLE pool_epoch IS 'Blocks and active stake of a pool in an epoch; n
 COMMENT ON COLUMN pool_epoch.active_stake IS
     'In the snapshot taken at the start of the previous epoch, which counts in this one; without rewards, in lovelace.';
 CREATE INDEX pool_epoch_epoch_no ON pool_epoch (epoch_no);
+
+CREATE TABLE stake_snapshot (
+    epoch_no       integer NOT NULL,
+    pool_no        integer NOT NULL,
+    first_stake_no integer NOT NULL,
+    entries        bytea   NOT NULL CHECK (length(entries) BETWEEN 12 AND 768 AND length(entries) % 12 = 0),
+    PRIMARY KEY (epoch_no, pool_no, first_stake_no)
+);
+COMMENT ON TABLE stake_snapshot IS
+    'The delegators of each pool in the stake snapshot that counts in an epoch, by stake_no, 64 to a row. Only those '
+    'that were taken while the index was live: in bulk, rewards are not known.';
+COMMENT ON COLUMN stake_snapshot.entries IS
+    '12 bytes for each delegator: stake_no (4), and the lovelace in its outputs (8). reward_epoch has its rewards.';
+ALTER TABLE stake_snapshot ALTER entries SET STORAGE EXTERNAL;
+
+CREATE TABLE pool_earning (
+    pool_no    integer NOT NULL,
+    epoch_no   integer NOT NULL,
+    delegators integer NOT NULL,
+    lovelace   bigint  NOT NULL,
+    PRIMARY KEY (pool_no, epoch_no)
+);
+COMMENT ON TABLE pool_earning IS
+    'The delegators of a pool in the stake snapshot of an epoch, and the rewards of the epoch for its blocks, which '
+    'are paid two epochs later: known once all rewards are read then. A reward account that is paid for several '
+    'reasons counts for one pool, as in api/blockfrost/rewards.py.';
+CREATE INDEX pool_earning_epoch_no ON pool_earning (epoch_no);
+
+CREATE VIEW stake_snapshot_entry AS
+SELECT epoch_no, pool_no, ('x' || encode(substr(entries, place * 12 + 1, 4), 'hex'))::bit(32)::integer AS stake_no,
+       tx_id_at(entries, place * 12 + 4) AS lovelace
+FROM stake_snapshot, generate_series(0, length(entries) / 12 - 1) AS place;
+COMMENT ON VIEW stake_snapshot_entry IS 'The entries of stake_snapshot, a row each.';
 
 -- Data that blocks do not contain, as last read from the node's ledger. A rollback resets data read in later epochs ---
 
@@ -1724,6 +1779,31 @@ CREATE TABLE pool_reward (
 );
 COMMENT ON TABLE pool_reward IS 'The rewards to add to pool_epoch.active_stake.';
 CREATE INDEX pool_reward_epoch_no ON pool_reward (epoch_no);
+
+CREATE TABLE reward_round (epoch_no integer PRIMARY KEY);
+COMMENT ON TABLE reward_round IS
+    'The epochs in which all reward accounts were read: reward_epoch is complete for them.';
+
+CREATE TABLE reward_epoch (
+    chunk    integer NOT NULL,
+    epoch_no integer NOT NULL,
+    entries  bytea   NOT NULL CHECK (length(entries) BETWEEN 17 AND 1088 AND length(entries) % 17 = 0),
+    PRIMARY KEY (chunk, epoch_no)
+);
+COMMENT ON TABLE reward_epoch IS
+    'The reward accounts of 64 stake credentials when an epoch began: chunk is stake_no >> 6. Accounts that had '
+    'nothing are left out.';
+COMMENT ON COLUMN reward_epoch.entries IS
+    '17 bytes for each account, in order: stake_no & 63 (1), the lovelace in it after what the beginning of the epoch '
+    'paid (8), and what it paid (8), which is 0 if the epoch before is not in reward_round.';
+ALTER TABLE reward_epoch ALTER entries SET STORAGE EXTERNAL;
+CREATE INDEX reward_epoch_epoch_no ON reward_epoch (epoch_no);
+
+CREATE VIEW reward_epoch_entry AS
+SELECT epoch_no, (chunk << 6) + get_byte(entries, place * 17) AS stake_no,
+       tx_id_at(entries, place * 17 + 1) AS lovelace, tx_id_at(entries, place * 17 + 9) AS paid
+FROM reward_epoch, generate_series(0, length(entries) / 17 - 1) AS place;
+COMMENT ON VIEW reward_epoch_entry IS 'The entries of reward_epoch, a row each.';
 
 -- Delegators at the tip, with outputs and rewards; in bulk those of the genesis --------------------------------------
 

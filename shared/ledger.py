@@ -41,6 +41,9 @@ BEFORE_CONWAY = frozenset(ERAS[: ERAS.index("conway")])
 ACTIVE_AFTER_EPOCHS = 2
 """A delegation is first active in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
 
+PAID_AFTER_EPOCHS = 2
+"""Rewards are computed in the epoch after the one in which they are earned, and paid at the beginning of the next."""
+
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from api.ask import ChainAsk
-from api.blockfrost import account_history, amounts, outputs, refusals, registrations
+from api.blockfrost import account_history, amounts, outputs, refusals, registrations, rewards, stakes
 from api.blockfrost import owners as shown
 from api.blockfrost.account_history import AccountTransaction
 from api.blockfrost.amounts import Amount
@@ -15,6 +15,8 @@ from api.blockfrost.outputs import Unspent
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
 from api.blockfrost.registrations import Registration
+from api.blockfrost.rewards import Reward
+from api.blockfrost.stakes import ActiveStake
 from api.chain import accounts, owners, tip
 from api.chain.accounts import (
     AccountAddress,
@@ -200,6 +202,20 @@ async def registered(ask: ChainAsk[AccountPage]) -> list[Registration]:
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
         return await registrations.page(db, raw, ask.question, ask.network) or await _none(db, raw)
+
+
+async def rewarded(ask: ChainAsk[AccountPage]) -> list[Reward]:
+    """List the rewards of an account by epoch."""
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.snapshot() as db:
+        return await rewards.page(db, raw, ask.question, ask.network, ask.notes) or await _none(db, raw)
+
+
+async def history(ask: ChainAsk[AccountPage]) -> list[ActiveStake]:
+    """List the stake of an account by epoch."""
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.snapshot() as db:
+        return await stakes.history(db, raw, ask.question, ask.network, ask.notes) or await _none(db, raw)
 
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:

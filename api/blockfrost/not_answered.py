@@ -22,9 +22,7 @@ class Anything(Question, frozen=True, kw_only=True):
     c: _Part = ""
 
 
-_REWARDS = "rewards and stake of past epochs are not kept for each account"
 _GOVERNANCE = "governance is not indexed"
-_EPOCH = "epochs have no list of their stakes"
 _IPFS = "this service has no storage for files"
 _NUTLINK = "oracles of Nutlink are not indexed"
 _COMMITTEE, _DREP = "/governance/committee", "/governance/dreps/{drep_id}"
@@ -32,11 +30,6 @@ _BY_ID, _BY_TX = "/governance/proposals/{gov_action_id}", "/governance/proposals
 _OF_A_PROPOSAL = ("", "/parameters", "/withdrawals", "/votes", "/metadata")
 
 REASONS = {
-    "/epochs/{number}/stakes": _EPOCH,
-    "/epochs/{number}/stakes/{pool_id}": _EPOCH,
-    "/accounts/{stake_address}/rewards": _REWARDS,
-    "/accounts/{stake_address}/history": _REWARDS,
-    "/pools/{pool_id}/history": "rewards and stake of past epochs are not kept for each pool",
     "/pools/{pool_id}/votes": _GOVERNANCE,
     **dict.fromkeys((_COMMITTEE, f"{_COMMITTEE}/votes", f"{_COMMITTEE}/{{cc_id}}/votes"), _GOVERNANCE),
     **dict.fromkeys(("/governance/dreps", _DREP), _GOVERNANCE),

@@ -53,6 +53,14 @@ def eras_not_known() -> Refusal:
     return Refusal(404, "eras_not_known", "Eras not known: the index does not begin with the first block")
 
 
+def stakes_not_known(known: str) -> Refusal:
+    """The stakes of an epoch whose snapshot the index did not take, or whose rewards it did not read.
+
+    They are known from the second epoch after the index has reached the node's tip on, while it follows the node.
+    """
+    return Refusal(501, "stakes_not_known", f"The stakes of this epoch are not known here. Known epochs: {known}.")
+
+
 def not_answered(reason: str) -> Refusal:
     """A path of Blockfrost that the façade does not answer.
 

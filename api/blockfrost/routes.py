@@ -24,12 +24,14 @@ from api.blockfrost import (
     own_use,
     owners,
     pool_blocks,
+    pool_history,
     pools,
     redeemers,
     refusals,
     script_outputs,
     scripts,
     service,
+    stakes,
     submission,
     totals,
     transactions,
@@ -66,6 +68,7 @@ _LABEL = (refusals.metadata_not_found, _TOO_LONG)
 _TOO_MANY_HOLDERS = partial(refusals.too_many_holders, asset_outputs.MAX_HOLDERS)
 _TOO_MANY_OUTPUTS = partial(refusals.too_many_outputs, owners.MAX_READ)
 _OF_NODE, _OF_MEMPOOL = block_bytes.REFUSALS, block_bytes.NODE_REFUSALS
+_STAKES = partial(refusals.stakes_not_known, "210-215")
 _CBOR = "application/cbor"
 
 FACADE: tuple[Route, ...] = (
@@ -92,6 +95,8 @@ FACADE: tuple[Route, ...] = (
     _get("/epochs/{epoch}/previous", epochs.preceding, "network", _EPOCH),
     _ordered("/epochs/{epoch}/blocks", epochs.blocks, "network", _EPOCH),
     _ordered("/epochs/{epoch}/blocks/{pool}", pool_blocks.in_epoch, "network", _EPOCH, _POOL),
+    _get("/epochs/{epoch}/stakes", stakes.in_epoch, "network", _EPOCH, _STAKES),
+    _get("/epochs/{epoch}/stakes/{pool}", stakes.of_pool, "network", _EPOCH, _POOL, _STAKES),
     _get("/epochs/{epoch}/parameters", epochs.parameters, "network", _EPOCH, errors.parameters_not_known),
     # Transactions ----------------------------------------------------------------------------------------------------
     _get("/txs/{hash}", transactions.info, "transactions", _TX),
@@ -146,6 +151,8 @@ FACADE: tuple[Route, ...] = (
     _ordered("/accounts/{stake_address}/utxos", accounts.unspent, "accounts", *_ACCOUNT, _TOO_LONG),
     _ordered("/accounts/{stake_address}/transactions", accounts.transactions, "transactions", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/registrations", accounts.registered, "accounts", *_ACCOUNT),
+    _ordered("/accounts/{stake_address}/history", accounts.history, "accounts", *_ACCOUNT, by="epoch"),
+    _ordered("/accounts/{stake_address}/rewards", accounts.rewarded, "accounts", *_ACCOUNT, by="epoch"),
     _ordered("/accounts/{stake_address}/delegations", accounts.delegations, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/withdrawals", accounts.withdrawals, "accounts", *_ACCOUNT),
     _ordered("/accounts/{stake_address}/mirs", accounts.instantaneous_rewards, "accounts", *_ACCOUNT),
@@ -168,6 +175,7 @@ FACADE: tuple[Route, ...] = (
     _get("/pools/{poolId}/metadata", pools.metadata, "pools", _POOL),
     _get("/pools/{poolId}/relays", pools.relays, "pools", _POOL),
     _ordered("/pools/{pool}/delegators", pools.delegators, "pools", _POOL, by="stake"),
+    _ordered("/pools/{pool}/history", pool_history.listed, "pools", _POOL, by="epoch"),
     _ordered("/pools/{pool}/blocks", pool_blocks.listed, "pools", _POOL),
     _ordered("/pools/{pool}/updates", pools.updates, "pools", _POOL),
     # The mempool -----------------------------------------------------------------------------------------------------

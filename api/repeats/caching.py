@@ -21,6 +21,7 @@ PRIVATE, NOT_STORED = "private, no-cache", "no-store"
 IMMUTABLE = "private, max-age=31536000, immutable"
 
 METADATA_WARNING = "Metadata-Warning"
+KNOWN_EPOCHS = "Known-Epochs"
 
 _TIP = f'"{VERSION}-t'
 _TAGGED_BY_TIP = (ChainPage, ChainAnswer)
@@ -36,6 +37,8 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
     if request.method not in ("GET", "HEAD"):
         return _with_body(notes, unstored(status, b"" if notes.body else answers.encode(answer)))
     headers = {"Cache-Control": IMMUTABLE if notes.settled_by else PRIVATE}
+    if notes.known_epochs is not None:
+        headers[KNOWN_EPOCHS] = notes.known_epochs
     known = request.headers.get("If-None-Match", "")
     # NOTE: HEAD does not make the body of a long answer, and omits the length and the tag that follow from it.
     is_short = notes.body is None and not isinstance(answer, Unchanged) and not has_parts(answer)

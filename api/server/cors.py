@@ -12,13 +12,13 @@ from aiohttp import web
 
 from api.blockfrost import shape
 from api.errors import FITTING_LIMIT
-from api.repeats.caching import METADATA_WARNING
+from api.repeats.caching import KNOWN_EPOCHS, METADATA_WARNING
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
-    "Access-Control-Expose-Headers": f"Error-Code, ETag, {FITTING_LIMIT}, Idempotent-Replayed, Ignored-Fields, Link, "
-    f"{METADATA_WARNING}, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, "
-    "Requests-Counted, Retry-After, X-Request-Id"
+    "Access-Control-Expose-Headers": f"Error-Code, ETag, {FITTING_LIMIT}, Idempotent-Replayed, Ignored-Fields, "
+    f"{KNOWN_EPOCHS}, Link, {METADATA_WARNING}, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, "
+    "RateLimit-Reset, Requests-Counted, Retry-After, X-Request-Id"
 }
 _PREFLIGHT = ANY_ORIGIN | {
     "Access-Control-Allow-Methods": "GET, HEAD, POST",

@@ -82,6 +82,8 @@ def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[byt
         for change in changes_of(tx.certificates, tx.tx_hash, network) if tx.certificates else ():
             if isinstance(change, StakeChange | VoteDelegation):
                 accounts.add(change.account)
+            if isinstance(change, PoolUpdate) and change.parameters.reward_account is not None:
+                accounts.add(change.parameters.reward_account)
             if isinstance(change, StakeChange | PoolUpdate | PoolRetirement) and change.pool_id is not None:
                 pools.add(change.pool_id)
     return accounts, pools

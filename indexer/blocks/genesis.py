@@ -46,6 +46,12 @@ class Genesis(msgspec.Struct, frozen=True):
     pools: dict[bytes, packed.PoolParameters] = {}
     delegations: dict[bytes, bytes] = {}
 
+    @property
+    def accounts(self) -> set[bytes]:
+        """The reward accounts of its delegations and pools."""
+        rewarded = (pool.reward_account for pool in self.pools.values())
+        return {*self.delegations, *(account for account in rewarded if account is not None)}
+
 
 async def load(node: "Ogmios", network: Network) -> Genesis:
     """Query the genesis of the node's network. Raises WrongNetwork, frames.Unreadable and OSError.

@@ -30,7 +30,7 @@ from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios, Refused
 from indexer.store import epochs, position, votes
 from shared import address, database, packed, schema, sql
-from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id_of
+from shared.ledger import PAID_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId, tx_id_of
 from shared.network import POOL_DEPOSIT, Network
 from shared.phase import Phase
 
@@ -88,11 +88,11 @@ class LedgerReader:
         if begins:
             await self._begin_epoch(node, index.point, epoch_no)
         elif due:
-            await self._read_rewards(node, index.point, due, None)
+            await self._read_rewards(node, index.point, due)
         elif state is not None and state.next_stake_no is not None:
-            accounts = await _registered.all(db, state.next_stake_no, BATCH_ACCOUNTS)
+            accounts = await _registered.all(db, state.next_stake_no, BATCH_ACCOUNTS, epoch_no)
             if accounts:
-                await self._read_rewards(node, index.point, accounts, StakeNo(accounts[-1].stake_no + 1))
+                await self._read_rewards(node, index.point, accounts, epoch_no)
             else:
                 await self._end_epoch(node, db, index.point, epoch_no, state.complete_epoch_no)
         return True
@@ -112,6 +112,7 @@ class LedgerReader:
                     in_names_of_7 = answers.in_names_of_7(parameters).decode()
                     await _store_parameters.run(self._writer, epoch_no, in_names_of_7, nonce)
                     await self._compare_version(answers.parameters_of(parameters).version.major, epoch_no)
+                await _forget_begun_round.run(self._writer, epoch_no)
                 await _insert_epoch.run(
                     self._writer,
                     point.slot_no,
@@ -130,9 +131,13 @@ class LedgerReader:
             )
 
     async def _read_rewards(
-        self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", next_stake_no: StakeNo | None
+        self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", epoch_no: int | None = None
     ) -> None:
-        """Read some accounts at a point, and store their rewards if that point is still in our chain."""
+        """Read some accounts at a point, and store their rewards if that point is still in our chain.
+
+        Those of an epoch's round are also kept as what the accounts held when the epoch began. In an epoch this is
+        always the same: the rewards at any later point, and what was withdrawn until then, less what was paid in.
+        """
         summaries = await summaries_of(node, [account.raw for account in accounts])
         told = {raw: frames.lovelace(summary.rewards) for raw, summary in summaries.items()}
         rewards = {account.stake_no: told.get(account.raw, 0) for account in accounts}
@@ -140,8 +145,12 @@ class LedgerReader:
             if await position.holds(self._writer, point):
                 async with schema.commit(self._writer):
                     await _write_rewards(self._writer, rewards, point.slot_no)
-                    if next_stake_no is not None:
-                        await _set_next_stake_no.run(self._writer, next_stake_no)
+                    if epoch_no is not None:
+                        epochs_at = [_first_tx_id(self._network, epoch) for epoch in (epoch_no - 1, epoch_no)]
+                        beyond = tx_id_of(point.slot_no + 1, 0)
+                        known = list(rewards), list(rewards.values())
+                        await _store_reward_epoch.run(self._writer, *known, epoch_no, *epochs_at, beyond)
+                        await _set_next_stake_no.run(self._writer, accounts[-1].stake_no + 1)
 
     async def _end_epoch(
         self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None
@@ -167,6 +176,9 @@ class LedgerReader:
             rewards = {
                 opened + 1: await _rewards_in(self._network, db, reported, opened) for opened in reported.snapshots
             }
+            earned_in = epoch_no - PAID_AFTER_EPOCHS
+            first_tx_id = _first_tx_id(self._network, earned_in - 1)
+            earnings = await _earnings.all(db, earned_in, epoch_no, first_tx_id, POOL_DEPOSIT)
         async with self._turn:
             if not await position.holds(self._writer, index.point):
                 return
@@ -177,6 +189,9 @@ class LedgerReader:
                         self._writer, list(of_pools.keys()), list(of_pools.values()), counts_in
                     )
                 await _complete_epoch.run(self._writer)
+                columns = sql.columns((msgspec.structs.astuple(row) for row in earnings), empty=3)
+                await _store_earnings.run(self._writer, earned_in, *columns)
+                await _complete_round.run(self._writer, epoch_no)
 
     async def _position_with_all_rewards(
         self, db: asyncpg.Connection, point: Point, epoch_no: int
@@ -187,7 +202,7 @@ class LedgerReader:
             return None
         if state is None or state.epoch_no != epoch_no:
             return None
-        unread = await _due.all(db, 1) or await _registered.all(db, state.next_stake_no, 1)
+        unread = await _due.all(db, 1) or await _registered.all(db, state.next_stake_no, 1, epoch_no)
         return None if unread or not await position.holds(db, point) else index
 
 
@@ -417,6 +432,12 @@ class _PoolOutputs(msgspec.Struct, frozen=True):
     lovelace: int
 
 
+class _Earning(msgspec.Struct, frozen=True):
+    pool_no: PoolNo
+    delegators: int
+    lovelace: int
+
+
 class _Delegation(msgspec.Struct, frozen=True):
     account: bytes
     pool_id: bytes
@@ -438,6 +459,11 @@ _delete_rewards = _sql.command("delete_rewards")
 _store_rewards = _sql.command("store_rewards")
 _clear_rewards_due = _sql.command("clear_rewards_due")
 _set_next_stake_no = _sql.command("set_next_stake_no")
+_forget_begun_round = _sql.command("forget_begun_round")
+_store_reward_epoch = _sql.command("store_reward_epoch")
+_earnings = _sql.query("earnings", _Earning)
+_store_earnings = _sql.command("store_earnings")
+_complete_round = _sql.command("complete_round")
 _outputs_in_stake_snapshot = _sql.query("outputs_in_stake_snapshot", _PoolOutputs)
 _delegations_at = _sql.query("delegations_at", _Delegation)
 _reaped = _sql.values("reaped", bytes)

@@ -29,13 +29,13 @@ ON CONFLICT (one) DO UPDATE SET
 SELECT stake_no, raw FROM reward_due JOIN stake USING (stake_no) ORDER BY reward_due.slot_no, stake_no LIMIT $1
 
 -- name: registered
--- The next accounts of an epoch's round: all that are registered. Rewards are also paid to those that no longer
--- delegate.
+-- The next accounts of the round of epoch $3: all that are registered, or were when the epoch began. Rewards are also
+-- paid to those that no longer delegate.
 SELECT stake_no, raw FROM stake
 WHERE stake_no >= $1
   AND (pool_no IS NOT NULL
-       OR (SELECT kind FROM stake_event WHERE stake_event.stake_no = stake.stake_no
-           ORDER BY tx_id DESC, place DESC LIMIT 1) <> 'deregistration')
+       OR (SELECT kind <> 'deregistration' OR epoch_no >= $3 FROM stake_event
+           WHERE stake_event.stake_no = stake.stake_no ORDER BY tx_id DESC, place DESC LIMIT 1))
 ORDER BY stake_no LIMIT $2
 
 -- name: delete_rewards
@@ -56,6 +56,112 @@ DELETE FROM reward_due WHERE stake_no = ANY ($1::integer[]) AND slot_no <= $2
 
 -- name: set_next_stake_no
 UPDATE ledger_state SET next_stake_no = $1
+
+-- name: forget_begun_round
+-- What an earlier round of epoch $1 has stored that was not completed.
+DELETE FROM reward_epoch
+WHERE epoch_no = $1 AND NOT EXISTS (SELECT FROM reward_round WHERE reward_round.epoch_no = $1)
+
+-- name: store_reward_epoch
+-- What accounts $1, ascending, held when epoch $3 began, and what was paid to them then, unless the epoch's round is
+-- complete. Before tx_id $6 their rewards are $2; epoch $3 begins at tx_id $5, the one before at $4. What was paid is
+-- what an account held more than at the end of the epoch before.
+WITH read AS MATERIALIZED (
+    SELECT stake_no, lovelace FROM unnest($1::integer[], $2::bigint[]) AS read (stake_no, lovelace)
+    WHERE NOT EXISTS (SELECT FROM reward_round WHERE epoch_no = $3)
+), moved AS (
+    SELECT read.stake_no, taken.tx_id, taken.lovelace
+    FROM read
+    JOIN account_withdrawal w ON w.stake_no = read.stake_no AND tx_id_at(entries, length(entries) - 18) >= $4
+    CROSS JOIN LATERAL (
+        SELECT tx_id_at(entries, place * 18) AS tx_id, quantity_at(entries, place * 18 + 8) AS lovelace
+        FROM generate_series(0, length(entries) / 18 - 1) AS place
+    ) taken
+    UNION ALL
+    SELECT read.stake_no, credit.tx_id, -credit.lovelace
+    FROM read JOIN account_credit credit ON credit.stake_no = read.stake_no AND credit.tx_id >= $4
+), taken AS (
+    SELECT stake_no, coalesce(sum(lovelace) FILTER (WHERE tx_id < $5), 0) AS lately,
+           coalesce(sum(lovelace) FILTER (WHERE tx_id >= $5), 0) AS since
+    FROM moved WHERE tx_id >= $4 AND tx_id < $6
+    GROUP BY stake_no
+), before AS (
+    SELECT (reward_epoch.chunk << 6) + get_byte(entries, place * 17) AS stake_no,
+           tx_id_at(entries, place * 17 + 1) AS lovelace
+    FROM reward_epoch
+    CROSS JOIN LATERAL generate_series(0, length(entries) / 17 - 1) AS place
+    WHERE epoch_no = $3 - 1 AND chunk IN (SELECT DISTINCT stake_no >> 6 FROM read)
+), held AS (
+    SELECT stake_no, (read.lovelace + coalesce(taken.since, 0))::bigint AS lovelace,
+           (read.lovelace + coalesce(taken.since + taken.lately, 0) - coalesce(before.lovelace, 0))::bigint AS paid
+    FROM read LEFT JOIN taken USING (stake_no) LEFT JOIN before USING (stake_no)
+), known AS (
+    SELECT stake_no, lovelace,
+           CASE WHEN EXISTS (SELECT FROM reward_round WHERE epoch_no = $3 - 1) THEN paid ELSE 0 END AS paid
+    FROM held
+)
+INSERT INTO reward_epoch AS present (chunk, epoch_no, entries)
+SELECT stake_no >> 6, $3,
+       string_agg(set_byte('\x00', 0, stake_no & 63) || int8send(lovelace) || int8send(paid), '' ORDER BY stake_no)
+FROM known WHERE lovelace <> 0 OR paid <> 0
+GROUP BY stake_no >> 6
+ON CONFLICT (chunk, epoch_no) DO UPDATE SET entries = present.entries || excluded.entries
+
+-- name: earnings
+-- The delegators of pools in the stake snapshot of epoch $1, and their rewards for it, which the beginning of epoch $2
+-- paid, less the deposits $4 that it returned; $3 is the first tx_id after that snapshot's delegations. Without a row
+-- if the snapshot or what was paid is not known. The account that leads a pool counts for it, and for the first if it
+-- leads several; others count for the pool to which they delegated. Cost: one pass over all accounts and the snapshot.
+WITH made AS MATERIALIZED (
+    SELECT pool_no FROM pool_epoch WHERE epoch_no = $1 AND blocks > 0
+), updated AS (
+    SELECT DISTINCT ON (pool_no) pool_no, tx_id, place FROM pool_update WHERE tx_id < $3
+    ORDER BY pool_no, tx_id DESC, place DESC
+), leads AS MATERIALIZED (
+    SELECT own.stake_no, min(own.pool_no) AS pool_no
+    FROM updated JOIN made USING (pool_no) JOIN pool_reward_account own USING (pool_no, tx_id, place)
+    GROUP BY own.stake_no
+), returned AS MATERIALIZED (
+    SELECT own.stake_no, $4::bigint * count(*) AS lovelace
+    FROM pool_reaping reaping
+    CROSS JOIN LATERAL (
+        SELECT tx_id, place FROM pool_retirement
+        WHERE pool_retirement.pool_no = reaping.pool_no AND pool_retirement.epoch_no = reaping.epoch_no
+        ORDER BY tx_id DESC, place DESC LIMIT 1
+    ) announced
+    CROSS JOIN LATERAL (
+        SELECT tx_id, place FROM pool_update
+        WHERE pool_update.pool_no = reaping.pool_no AND (tx_id, place) < (announced.tx_id, announced.place)
+        ORDER BY tx_id DESC, place DESC LIMIT 1
+    ) last
+    JOIN pool_reward_account own
+        ON own.pool_no = reaping.pool_no AND own.tx_id = last.tx_id AND own.place = last.place
+    WHERE reaping.epoch_no = $2
+    GROUP BY own.stake_no
+), members AS MATERIALIZED (
+    SELECT pool_no, stake_no FROM stake_snapshot_entry WHERE epoch_no = $1
+), earned AS (
+    SELECT coalesce(leads.pool_no, members.pool_no) AS pool_no, paid - coalesce(returned.lovelace, 0) AS lovelace
+    FROM reward_epoch_entry
+    LEFT JOIN leads USING (stake_no) LEFT JOIN members USING (stake_no) LEFT JOIN returned USING (stake_no)
+    WHERE epoch_no = $2 AND paid > coalesce(returned.lovelace, 0)
+)
+SELECT pool_no, coalesce(counted.delegators, 0) AS delegators, coalesce(summed.lovelace, 0) AS lovelace
+FROM (SELECT pool_no, count(*) AS delegators FROM members GROUP BY pool_no) counted
+FULL JOIN (
+    SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM earned JOIN made USING (pool_no) GROUP BY pool_no
+) summed USING (pool_no)
+WHERE EXISTS (SELECT FROM reward_round WHERE epoch_no = $2 - 1) AND EXISTS (SELECT FROM members)
+
+-- name: store_earnings
+-- What pools $2 earned in epoch $1: their delegators $3 and rewards $4.
+INSERT INTO pool_earning (pool_no, epoch_no, delegators, lovelace)
+SELECT pool_no, $1, delegators, lovelace
+FROM unnest($2::integer[], $3::integer[], $4::bigint[]) AS found (pool_no, delegators, lovelace)
+ON CONFLICT DO NOTHING
+
+-- name: complete_round
+INSERT INTO reward_round (epoch_no) VALUES ($1) ON CONFLICT DO NOTHING
 
 -- name: outputs_in_stake_snapshot
 -- Every pool, with the lovelace of its delegators' outputs in the stake snapshot that counts in epoch $1.

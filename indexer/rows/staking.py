@@ -56,6 +56,17 @@ class Staking(msgspec.Struct):
     withdrawn: Counter[StakeNo] = msgspec.field(default_factory=Counter)
     credited: set[StakeNo] = set()
 
+    def add_update(
+        self, tx_id: TxId, place: int, pool_id: bytes, parameters: packed.PoolParameters, resolver: Resolver
+    ) -> None:
+        """Add a registration of a pool, and its reward account."""
+        pool_no, account = resolver.pools[pool_id], parameters.reward_account
+        content = packed.pack_pool_parameters(parameters)
+        self.inserts[tables.POOL_UPDATE].append(tables.PoolUpdate(tx_id, pool_no, place, content))
+        if account is not None:
+            row = tables.PoolRewardAccount(tx_id, resolver.stakes[account], pool_no, place)
+            self.inserts[tables.POOL_REWARD_ACCOUNT].append(row)
+
     def add(self, tx_id: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
         """Add the certificates, withdrawals, credits and instantaneous rewards of one transaction."""
         for account, taken in tx.withdrawals.items():
@@ -72,7 +83,9 @@ class Staking(msgspec.Struct):
             for moved in tx.instantaneous_rewards
             for credential, lovelace in moved.amounts.items()
         )
-        self.credited.update(resolver.stakes[account] for account in tx.credits)
+        for account, credit in tx.credits.items():
+            self.credited.add(resolver.stakes[account])
+            inserts[tables.ACCOUNT_CREDIT].append(tables.AccountCredit(tx_id, credit, resolver.stakes[account]))
         for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, resolver.network)):
             match change:
                 case StakeChange(kind, account, pool_id):
@@ -94,9 +107,7 @@ class Staking(msgspec.Struct):
                         tables.RepresentativeEvent(tx_id, place, kind, lovelace, representative, url, anchor_hash)
                     )
                 case PoolUpdate(pool_id, parameters):
-                    content = packed.pack_pool_parameters(parameters)
-                    update = tables.PoolUpdate(tx_id, resolver.pools[pool_id], place, content)
-                    inserts[tables.POOL_UPDATE].append(update)
+                    self.add_update(tx_id, place, pool_id, parameters, resolver)
                 case PoolRetirement(pool_id, retiring_epoch_no):
                     retirement = tables.PoolRetirement(tx_id, resolver.pools[pool_id], retiring_epoch_no, place)
                     inserts[tables.POOL_RETIREMENT].append(retirement)
@@ -106,8 +117,7 @@ def of_genesis(genesis: Genesis, resolver: Resolver, inserts: Inserts) -> Stakin
     """The staking state before the first block: rows with the tx_id -1, and delegations from epoch 0 on."""
     staking = Staking([-1, 0], inserts=inserts)
     for place, (pool_id, parameters) in enumerate(genesis.pools.items()):
-        content = packed.pack_pool_parameters(parameters)
-        staking.inserts[tables.POOL_UPDATE].append(tables.PoolUpdate(_GENESIS, resolver.pools[pool_id], place, content))
+        staking.add_update(_GENESIS, place, pool_id, parameters, resolver)
     for account, pool_id in genesis.delegations.items():
         stake_no, pool_no = resolver.stakes[account], resolver.pools[pool_id]
         event = tables.StakeEvent(_GENESIS, stake_no, pool_no, -ACTIVE_AFTER_EPOCHS, 0, "delegation")

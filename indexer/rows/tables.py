@@ -26,6 +26,8 @@ class Found(Enum):
     BY_EPOCH_NO = "epoch_no > $4"
     BY_NEXT_EPOCH_NO = "epoch_no > $4 + 1"
     """The stake snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's."""
+    BY_EARNED_EPOCH_NO = "epoch_no > $4 - 2"
+    """The rewards of an epoch are paid two epochs later."""
     BY_CONCERN = None
     """By the code of a concern in `indexer/store/`, if at all: most numbers of byte strings stay."""
 
@@ -238,12 +240,27 @@ class InstantaneousReward(NamedTuple):
     lovelace: int
 
 
+class PoolRewardAccount(NamedTuple):
+    tx_id: TxId
+    stake_no: StakeNo
+    pool_no: PoolNo
+    place: int
+
+
+class AccountCredit(NamedTuple):
+    tx_id: TxId
+    lovelace: int
+    stake_no: StakeNo
+
+
 STAKE_EVENT = FromBlocks("stake_event", StakeEvent, Found.BY_TX_ID)
 VOTE_DELEGATION = FromBlocks("vote_delegation", VoteDelegation, Found.BY_TX_ID)
 REPRESENTATIVE_EVENT = FromBlocks("representative_event", RepresentativeEvent, Found.BY_TX_ID)
 POOL_UPDATE = FromBlocks("pool_update", PoolUpdate, Found.BY_TX_ID, key=3)
 POOL_RETIREMENT = FromBlocks("pool_retirement", PoolRetirement, Found.BY_TX_ID)
 INSTANTANEOUS_REWARD = FromBlocks("instantaneous_reward", InstantaneousReward, Found.BY_TX_ID, key=3)
+POOL_REWARD_ACCOUNT = FromBlocks("pool_reward_account", PoolRewardAccount, Found.BY_TX_ID)
+ACCOUNT_CREDIT = FromBlocks("account_credit", AccountCredit, Found.BY_TX_ID)
 
 
 # Mints, and what bulk stages. `Rows` has plain tuples for those of addresses: a transaction has several of them -------
@@ -359,11 +376,14 @@ DERIVED = (
     Derived("epoch", "store/epochs", Found.BY_EPOCH_NO),
     Derived("pool_reaping", "store/epochs", Found.BY_EPOCH_NO),
     Derived("pool_epoch", "store/epochs", Found.BY_NEXT_EPOCH_NO),
+    Derived("stake_snapshot", "store/epochs", Found.BY_NEXT_EPOCH_NO),
     Derived("pool_reward", "store/epochs", Found.BY_NEXT_EPOCH_NO),
     *(Derived(name, "store/epochs") for name in ("reward", "reward_due", "live_stake")),
     *(Derived(name, "store/epochs") for name in ("delegator", "delegator_bucket")),
     Derived("protocol_fork", "store/votes", Found.BY_EPOCH_NO),
     Derived("ledger_state", "ledger/reader"),
+    *(Derived(name, "ledger/reader", Found.BY_EPOCH_NO) for name in ("reward_round", "reward_epoch")),
+    Derived("pool_earning", "ledger/reader", Found.BY_EARNED_EPOCH_NO),
     Derived("node_comparison", "ledger/comparer", Found.BY_EPOCH_NO),
     Derived("epoch_parameters", "ledger/reader", Found.BY_EPOCH_NO),
     Derived("genesis_configuration", "ledger/reader"),

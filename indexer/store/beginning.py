@@ -29,7 +29,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
             db,
             dict.fromkeys(output.address for output in reversed(genesis.outputs)),
             set(),
-            set(genesis.delegations),
+            genesis.accounts,
             genesis.pools.keys() | set(genesis.delegations.values()),
         )
         staking = of_genesis(genesis, resolver, first_seen)

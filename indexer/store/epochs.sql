@@ -2,9 +2,19 @@
 
 -- name: stake_snapshot
 -- Stake snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators
--- in outputs and, separately, in rewards as last read. In bulk no rewards are recorded.
--- Cost: one pass over all delegations, see bench/pools.py.
-WITH balances AS MATERIALIZED (
+-- in outputs and, separately, in rewards as last read. In bulk no rewards are recorded, nor the single delegators.
+-- Cost: two passes over all delegations, see bench/pools.py.
+WITH members AS (
+    INSERT INTO stake_snapshot (epoch_no, pool_no, first_stake_no, entries)
+    SELECT $1 + 1, pool_no, min(stake_no),
+           string_agg(int4send(stake_no) || int8send(balance), '' ORDER BY stake_no)
+    FROM (
+        SELECT pool_no, stake_no, balance,
+               (row_number() OVER (PARTITION BY pool_no ORDER BY stake_no) - 1) >> 6 AS part
+        FROM delegation WHERE EXISTS (SELECT FROM tip WHERE phase = 'live')
+    ) numbered
+    GROUP BY pool_no, part
+), balances AS MATERIALIZED (
     SELECT pool_no, sum(balance)::bigint AS lovelace FROM delegation GROUP BY pool_no
 ), lists AS (
     SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM delegator_bucket GROUP BY pool_no

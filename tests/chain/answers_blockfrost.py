@@ -721,6 +721,8 @@ class Facade:
         ]
         self.listed(f"{path}/delegations", delegations, stake_address=account)
         self.check_account_history(account)
+        self.check_rewards(account)
+        self.check_stake_history(account)
         withdrawals = [
             {"amount": str(tx.withdrawals[account])} | self.position(tx)
             for tx in self.ledger.transactions.values()
@@ -752,6 +754,81 @@ class Facade:
             for is_registration in [each["type"] == REGISTRATIONS[0]]
         ]
         self.listed(f"{path}/registrations", registrations, stake_address=account)
+
+    def known_epochs(self, path: str) -> list[int]:
+        """The epochs that the header of an answer names."""
+        ranges = self.caller.text(ROOT + path)[0]["Known-Epochs"]
+        bounds = [[int(bound) for bound in each.split("-")] for each in ranges.split(",")] if ranges != "none" else []
+        return [epoch for first, last in bounds for epoch in range(first, last + 1)]
+
+    def stake_in(self, epoch: int, pool: str, account: str) -> str:
+        """The stake of an account in an epoch: its outputs and, as the nodes of these tests tell no rewards, what it
+        withdrew in the epoch that began with the snapshot, less the deposits that were returned to it just after.
+        """
+        pools, clock = self.chain.pools, self.ledger.clock
+        moved = sum(
+            tx.withdrawals.get(account, 0)
+            - tx.declared.get("credits", {}).get(account, {"ada": {"lovelace": 0}})["ada"]["lovelace"]
+            for tx in self.ledger.transactions.values()
+            if clock.epoch_of(tx.slot) == epoch - 1
+        )
+        returned = sum(at == epoch - 1 for at, _ in pools.returned.get(account, []))
+        return str(pools.members[epoch - 1][pool][account] + moved - 500_000_000 * returned)
+
+    def check_stakes(self) -> None:
+        """Check the stakes of epochs whose snapshot was taken live, once their rewards are read; others are refused."""
+        account = next(iter(self.accounts()))
+        known = self.known_epochs(f"/accounts/{account}/history")
+        for path in ("/epochs/{epoch}/stakes", "/epochs/{epoch}/stakes/{pool}"):
+            for epoch in self.chain.blocks.of_epoch:
+                members = self.chain.pools.members.get(epoch - 1, {})
+                for pool in list(members)[:3]:
+                    name = path.format(epoch=epoch, pool=pool)
+                    status, body = self.caller.get(ROOT + name)
+                    assert status == (200 if epoch in known else 501), (name, status, body)
+                    if epoch in known:
+                        expected = [
+                            {"stake_address": who, "amount": self.stake_in(epoch, of, who)}
+                            | ({} if "{pool}" in path else {"pool_id": of})
+                            for of in ([pool] if "{pool}" in path else members)
+                            for who in members[of]
+                        ]
+                        told = self.rows(path, len(expected), epoch=str(epoch), pool=pool)
+                        same(name, sorted(told, key=as_text), sorted(expected, key=as_text))
+            self.answered.add(path)
+
+    def check_pool_history(self, pool: str) -> None:
+        path = "/pools/{pool}/history"
+        known = self.known_epochs(path.format(pool=pool))
+        assert {each["epoch"] for each in self.told(path, path.format(pool=pool))} <= {*known}
+
+    def check_stake_history(self, account: str) -> None:
+        path = "/accounts/{stake_address}/history"
+        name = path.format(stake_address=account)
+        expected = [
+            {"active_epoch": epoch, "amount": self.stake_in(epoch, pool, account), "pool_id": pool}
+            for epoch in self.known_epochs(name)
+            for pool, members in self.chain.pools.members[epoch - 1].items()
+            if account in members
+        ]
+        self.listed(path, expected, stake_address=account)
+
+    def check_rewards(self, account: str) -> None:
+        """Check the rewards of an account, of which only the deposits of its pools are known by history."""
+        path = "/accounts/{stake_address}/rewards"
+        told = self.told(path, path.format(stake_address=account))
+        returned = [each for each in told if each["type"] == "pool_deposit_refund"]
+        same(
+            path.format(stake_address=account),
+            sorted(returned, key=as_text),
+            sorted(
+                (
+                    {"epoch": epoch, "amount": "500000000", "pool_id": pool, "type": "pool_deposit_refund"}
+                    for epoch, pool in self.chain.pools.returned.get(account, [])
+                ),
+                key=as_text,
+            ),
+        )
 
     def stake_deposit(self, certificate: Json) -> str:
         return str(certificate["deposit"]["ada"]["lovelace"]) if "deposit" in certificate else "2000000"
@@ -804,6 +881,7 @@ class Facade:
         yield "other epoch", bool(delegations) and since not in (None, delegations[-1]["active_epoch_no"])
         yield "representative", pools.votes.representatives.get(account, {}).get("type")
         yield "withdrawals", account in self.withdrawn, used
+        yield "deposits", bool(pools.returned.get(account))
         yield "addresses", min(len(self.owners.addresses.get(account, [])), 3)
         yield "moved", frozenset(pot for _, pot, _ in self.moved_to(account)), account in pools.registered
 
@@ -980,6 +1058,7 @@ class Facade:
         self.in_some_order("/pools/{pool}/delegators", delegators, "live_stake", pool=pool)
         self.check_updates(pool)
         self.check_blocks_of(pool)
+        self.check_pool_history(pool)
 
     def pledged(self, pool: str) -> Callable[[str], int]:
         """The lovelace at the addresses of an owner whose last delegation was to the pool."""
@@ -1106,6 +1185,7 @@ def check_facade(facade: Facade, random: Random, most: int) -> None:
         facade.check_asset(asset, holders.get(asset, []), random)
         facade.check_policy(asset[0])
     facade.check_pools()
+    facade.check_stakes()
     for pool in various(random, most, chain.pools.parameters, facade.traits_of_pool):
         facade.check_pool(pool)
     scripts, datums = facade.attachments.scripts, facade.attachments.datums

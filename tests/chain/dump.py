@@ -21,10 +21,12 @@ NATURAL_KEYS = {
     "policy": ("policy_id",),
     "asset": ("policy_no", "fingerprint", "name"),
 }
-# Data that the node reported about its ledger, and the number of its rollbacks, which are not part of the chain.
+# Data that the node reported about its ledger, and the number of its rollbacks, which are not part of the chain, and
+# stake snapshots, which only a live index takes.
 NOT_OF_THE_CHAIN = {
     "rollback_depth", "ledger_state", "epoch_parameters", "genesis_configuration",
-    "reward", "reward_due", "pool_reward", "node_comparison",
+    "stake_snapshot", "pool_earning", "reward", "reward_due", "reward_round", "reward_epoch", "pool_reward",
+    "node_comparison",
 }  # fmt: skip
 # The way in which rows were written, directly or in the steps of bulk, and the session.
 NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step"), ("tip", "numbering")}

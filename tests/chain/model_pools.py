@@ -27,6 +27,10 @@ class Pools:
         self.delegated: dict[str, list[Json]] = defaultdict(list)  # stake address -> all its delegations
         self.blocks: dict[str, int] = defaultdict(int)
         self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
+        self.returned: dict[str, list[tuple[int, str]]] = defaultdict(list)  # stake address -> epoch, pool reaped then
+        self.members: dict[
+            int, dict[str, dict[str, int]]
+        ] = {}  # the same boundary -> pool -> stake address -> lovelace
         self.snapshots: dict[int, dict[str, int]] = {}  # epoch that the boundary opened -> pool -> lovelace
 
     def enter(self, epoch: int) -> None:
@@ -35,10 +39,14 @@ class Pools:
             self.epoch += 1
             self.votes.enter(self.epoch)
             self.snapshots[self.epoch] = self.live_stakes()
+            self.members[self.epoch] = self.by_pool()
             reaped = {pool for pool, at in self.retiring.items() if at == self.epoch}
             for pool in reaped:
                 del self.retiring[pool]
                 self.retired.add(pool)
+                account = self.parameters.get(pool, {}).get("rewardAccount")
+                if account in self.registered:
+                    self.returned[account].append((self.epoch, pool))
             self.delegations = {
                 account: delegation for account, delegation in self.delegations.items() if delegation[0] not in reaped
             }
@@ -100,6 +108,14 @@ class Pools:
         for account, (pool, _) in self.delegations.items():
             stakes[pool] += balances.get(account, 0)
         return stakes
+
+    def by_pool(self) -> dict[str, dict[str, int]]:
+        """The delegators of pools, with the lovelace at their addresses."""
+        balances = self.balances()
+        members: dict[str, dict[str, int]] = defaultdict(dict)
+        for account, (pool, _) in self.delegations.items():
+            members[pool][account] = balances.get(account, 0)
+        return members
 
     def active_stake(self, pool: str) -> int:
         """The active snapshot of epoch N is from the end of N-2: the boundary into N-1 takes it."""

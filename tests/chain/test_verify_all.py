@@ -41,6 +41,9 @@ TELLING = {
     "delegator_bucket": "delegators > 0",
     "epoch_parameters": "epoch_no = (SELECT max(epoch_no) FROM epoch_parameters)",
     "pool_reward": "epoch_no = (SELECT max(epoch_no) FROM pool_reward)",
+    "stake_snapshot": "epoch_no = (SELECT max(epoch_no) FROM stake_snapshot)",
+    "reward_epoch": "epoch_no = (SELECT max(epoch_no) FROM reward_epoch)",
+    "reward_round": "epoch_no = (SELECT max(epoch_no) FROM reward_round)",
 }
 PARTS = 8
 """The number of tests among which the tables are divided, so that each test is short."""
@@ -155,6 +158,8 @@ FILLED = {
     "balance_staged": "INSERT INTO balance_staged VALUES (1, 1)",
     "holder_staged": "INSERT INTO holder_staged VALUES (1, 1, 1)",
     "address_sent_staged": "INSERT INTO address_sent_staged VALUES (1, 1, 1)",
+    "account_credit": "INSERT INTO account_credit SELECT max(tx_id), 5, 1 FROM tx",
+    "pool_earning": "INSERT INTO pool_earning SELECT pool_no, 1, 1, 1 FROM pool LIMIT 1",
     "reward_due": "INSERT INTO reward_due SELECT 1000001, slot_no FROM tip",
 }
 

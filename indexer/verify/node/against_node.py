@@ -260,7 +260,7 @@ async def _genesis_differences(
     async with db.transaction(isolation="repeatable_read", readonly=True):
         resolver = await new_resolver(db, network)
         pool_ids = configured.pools.keys() | set(configured.delegations.values())
-        await resolver.look_up_numbers(db, set(), set(), set(configured.delegations), pool_ids)
+        await resolver.look_up_numbers(db, set(), set(), configured.accounts, pool_ids)
         made = Inserts()
         of_genesis(configured, resolver, made)
         outputs = [

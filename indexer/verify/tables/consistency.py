@@ -35,6 +35,9 @@ async def check(moments: Moments, network: Network, *, from_origin: bool) -> lis
         CheckResult("pool_update", await _wrong_parameters(moments)),
         CheckResult("pool_retirement", await moments.all(_retirements, MAX_SHOWN, *epochs, from_origin)),
         CheckResult("reward", await moments.all(_rewards, MAX_SHOWN)),
+        CheckResult("reward_epoch", await moments.all(_reward_epochs, MAX_SHOWN, *epochs)),
+        CheckResult("stake_snapshot", await moments.all(_stake_snapshots, MAX_SHOWN, *epochs)),
+        CheckResult("pool_earning", await moments.all(_pool_earnings, MAX_SHOWN)),
         CheckResult("ledger_state", await moments.all(_ledger_state, MAX_SHOWN, *epochs)),
         CheckResult("rollback_depth", await moments.all(_rollbacks, MAX_SHOWN, network_state.ROLLBACK_BOUNDS)),
     ]
@@ -101,5 +104,8 @@ _stake_events = _sql.query("check_stake_events", Difference)
 _reapings = _sql.query("check_reapings", Difference)
 _retirements = _sql.query("check_retirements", Difference)
 _rewards = _sql.query("check_rewards", Difference)
+_reward_epochs = _sql.query("check_reward_epochs", Difference)
+_stake_snapshots = _sql.query("check_stake_snapshots", Difference)
+_pool_earnings = _sql.query("check_pool_earnings", Difference)
 _ledger_state = _sql.query("check_ledger_state", Difference)
 _rollbacks = _sql.query("check_rollbacks", Difference)

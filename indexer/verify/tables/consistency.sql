@@ -246,6 +246,128 @@ SELECT 'slot_no of reward_due of stake_no ' || stake_no AS what, NULL::bytea AS 
 FROM reward_due, tip WHERE reward_due.slot_no > tip.slot_no
 LIMIT $1
 
+-- name: check_reward_epochs
+-- In the tip's epoch, once all its rewards are read, each account began with its reward now and what was taken out of
+-- it since. What was paid then is what it held more than at the end of the epoch before, if that is known. Accounts
+-- that are due are left out. Slots become epochs by $2 to $4 as in the network's clock.
+WITH tip_epoch AS (
+    SELECT CASE WHEN slot_no < $2 THEN NULL ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS epoch_no,
+           $2::bigint + ((slot_no - $2::bigint) / $4::bigint) * $4::bigint AS first_slot_no
+    FROM tip
+), present AS (
+    SELECT tip_epoch.epoch_no, first_slot_no << 16 AS first_tx_id, (first_slot_no - $4::bigint) << 16 AS before_tx_id,
+           EXISTS (SELECT FROM reward_round r WHERE r.epoch_no = tip_epoch.epoch_no - 1) AS continues
+    FROM tip_epoch JOIN ledger_state USING (epoch_no)
+    WHERE next_stake_no IS NULL AND complete_epoch_no = tip_epoch.epoch_no
+), moved AS (
+    SELECT stake_no, tx_id, lovelace FROM account_withdrawal_entry, present WHERE tx_id >= before_tx_id
+    UNION ALL
+    SELECT stake_no, tx_id, -lovelace FROM account_credit, present WHERE tx_id >= before_tx_id
+), taken AS (
+    SELECT stake_no, coalesce(sum(lovelace) FILTER (WHERE tx_id >= first_tx_id), 0) AS since,
+           coalesce(sum(lovelace) FILTER (WHERE tx_id < first_tx_id), 0) AS lately
+    FROM moved, present GROUP BY stake_no
+), began AS (
+    SELECT stake_no, coalesce(reward.lovelace, 0) + coalesce(taken.since, 0) AS lovelace,
+           CASE WHEN (SELECT continues FROM present) THEN coalesce(reward.lovelace, 0)
+               + coalesce(taken.since, 0) + coalesce(taken.lately, 0) - coalesce(before.lovelace, 0) ELSE 0 END AS paid
+    FROM reward FULL JOIN taken USING (stake_no) FULL JOIN (
+        SELECT stake_no, entry.lovelace FROM reward_epoch_entry entry, present
+        WHERE entry.epoch_no = present.epoch_no - 1 AND present.continues
+    ) before USING (stake_no)
+), indexed AS (
+    SELECT stake_no, entry.lovelace, entry.paid
+    FROM reward_epoch_entry entry JOIN present USING (epoch_no)
+)
+SELECT 'reward_epoch of stake_no ' || stake_no AS what, NULL::bytea AS address,
+       coalesce(indexed.lovelace, 0) || ' of which ' || coalesce(indexed.paid, 0) AS indexed,
+       coalesce(began.lovelace, 0) || ' of which ' || coalesce(began.paid, 0) AS recomputed
+FROM indexed FULL JOIN began USING (stake_no)
+WHERE EXISTS (SELECT FROM present)
+  AND (coalesce(indexed.lovelace, 0) <> coalesce(began.lovelace, 0)
+       OR coalesce(indexed.paid, 0) <> coalesce(began.paid, 0))
+  AND NOT EXISTS (SELECT FROM reward_due WHERE reward_due.stake_no = coalesce(indexed.stake_no, began.stake_no))
+UNION ALL
+SELECT 'row of reward_round', NULL, 'none', present.epoch_no::text
+FROM present WHERE NOT EXISTS (SELECT FROM reward_round WHERE reward_round.epoch_no = present.epoch_no)
+UNION ALL
+SELECT 'row of reward_round', NULL, reward_round.epoch_no::text, 'at most ' || tip_epoch.epoch_no
+FROM reward_round, tip_epoch WHERE reward_round.epoch_no > tip_epoch.epoch_no
+LIMIT $1
+
+-- name: check_stake_snapshots
+-- The delegators of a pool in a stake snapshot have as much in outputs as the pool, and are in order, each once; every
+-- pool with stake in a snapshot that was taken live has its delegators there. In the snapshot from the beginning of the
+-- tip's epoch these are the accounts whose last certificate before was a delegation to a pool that was not reaped
+-- since. Slots become epochs by $2 to $4 as in the network's clock.
+WITH tip_epoch AS (
+    SELECT CASE WHEN slot_no < $2 THEN NULL ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS epoch_no
+    FROM tip
+), newest AS (
+    SELECT pool_no, stake_no FROM stake_snapshot_entry, tip_epoch
+    WHERE stake_snapshot_entry.epoch_no = tip_epoch.epoch_no + 1
+), delegated AS (
+    SELECT pool_no, stake_no
+    FROM (
+        SELECT DISTINCT ON (stake_no) stake_no, pool_no, event.epoch_no AS since, tip_epoch.epoch_no
+        FROM stake_event event, tip_epoch WHERE event.epoch_no < tip_epoch.epoch_no
+        ORDER BY stake_no, tx_id DESC, place DESC
+    ) last
+    WHERE pool_no IS NOT NULL AND NOT EXISTS (
+        SELECT FROM pool_reaping r
+        WHERE r.pool_no = last.pool_no AND r.epoch_no > since AND r.epoch_no < last.epoch_no
+    )
+), summed AS (
+    SELECT epoch_no, pool_no, sum(lovelace)::bigint AS lovelace, count(*) AS delegators,
+           count(DISTINCT stake_no) AS different
+    FROM stake_snapshot_entry GROUP BY epoch_no, pool_no
+), known AS (
+    SELECT DISTINCT epoch_no FROM stake_snapshot
+)
+SELECT format('stake_snapshot of pool_no %s in epoch %s', pool_no, epoch_no) AS what, NULL::bytea AS address,
+       coalesce(summed.lovelace, 0)::text AS indexed, coalesce(pool_epoch.active_stake, 0)::text AS recomputed
+FROM summed FULL JOIN (SELECT * FROM pool_epoch JOIN known USING (epoch_no)) pool_epoch USING (epoch_no, pool_no)
+WHERE coalesce(summed.lovelace, 0) <> coalesce(pool_epoch.active_stake, 0)
+UNION ALL
+SELECT format('delegators in stake_snapshot of pool_no %s in epoch %s', pool_no, epoch_no), NULL, delegators::text,
+       different::text
+FROM summed WHERE delegators <> different
+UNION ALL
+SELECT format('first_stake_no of stake_snapshot of pool_no %s in epoch %s', pool_no, epoch_no), NULL,
+       first_stake_no::text, ('x' || encode(substr(entries, 1, 4), 'hex'))::bit(32)::integer::text
+FROM stake_snapshot WHERE int4send(first_stake_no) <> substr(entries, 1, 4)
+UNION ALL
+SELECT format('delegator stake_no %s of pool_no %s in the last stake_snapshot', stake_no, pool_no), NULL,
+       CASE WHEN newest.stake_no IS NULL THEN 'none' ELSE 'a row' END,
+       CASE WHEN delegated.stake_no IS NULL THEN 'none' ELSE 'a row' END
+FROM newest FULL JOIN delegated USING (pool_no, stake_no)
+WHERE (newest.stake_no IS NULL OR delegated.stake_no IS NULL) AND EXISTS (SELECT FROM newest)
+LIMIT $1
+
+-- name: check_pool_earnings
+-- Pools have earnings of epochs whose rewards are known, as many delegators as in the snapshot, and in an epoch not
+-- more than was paid for it.
+SELECT format('pool_earning of pool_no %s in epoch %s', pool_no, epoch_no) AS what, NULL::bytea AS address,
+       'a row' AS indexed, 'none' AS recomputed
+FROM pool_earning
+WHERE NOT EXISTS (SELECT FROM reward_round WHERE reward_round.epoch_no = pool_earning.epoch_no + 2)
+   OR NOT EXISTS (SELECT FROM reward_round WHERE reward_round.epoch_no = pool_earning.epoch_no + 1)
+UNION ALL
+SELECT format('delegators of pool_no %s in epoch %s', pool_no, epoch_no), NULL, pool_earning.delegators::text,
+       members.delegators::text
+FROM pool_earning LEFT JOIN (
+    SELECT pool_no, epoch_no, sum(length(entries) / 12) AS members_count FROM stake_snapshot GROUP BY pool_no, epoch_no
+) counted USING (pool_no, epoch_no) CROSS JOIN LATERAL (SELECT coalesce(members_count, 0) AS delegators) members
+WHERE pool_earning.delegators <> members.delegators
+UNION ALL
+SELECT 'pool_earning of epoch ' || epoch_no, NULL, earned.lovelace::text, 'at most ' || coalesce(paid.lovelace, 0)
+FROM (SELECT epoch_no, sum(lovelace) AS lovelace FROM pool_earning GROUP BY epoch_no) earned
+LEFT JOIN (
+    SELECT epoch_no - 2 AS epoch_no, sum(paid) AS lovelace FROM reward_epoch_entry GROUP BY epoch_no
+) paid USING (epoch_no)
+WHERE earned.lovelace > coalesce(paid.lovelace, 0)
+LIMIT $1
+
 -- name: check_ledger_state
 -- An epoch's figures were read at one of its slots, whose block a fork may have removed since. All its rewards are
 -- read, or the next to read are of an account that exists, and all were read in an earlier epoch at the latest, or in
