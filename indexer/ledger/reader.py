@@ -176,9 +176,7 @@ class LedgerReader:
             rewards = {
                 opened + 1: await _rewards_in(self._network, db, reported, opened) for opened in reported.snapshots
             }
-            earned_in = epoch_no - PAID_AFTER_EPOCHS
-            first_tx_id = _first_tx_id(self._network, earned_in - 1)
-            earnings = await _earnings.all(db, earned_in, epoch_no, first_tx_id, POOL_DEPOSIT)
+            earned = await earnings(db, self._network, epoch_no)
         async with self._turn:
             if not await position.holds(self._writer, index.point):
                 return
@@ -189,8 +187,8 @@ class LedgerReader:
                         self._writer, list(of_pools.keys()), list(of_pools.values()), counts_in
                     )
                 await _complete_epoch.run(self._writer)
-                columns = sql.columns((msgspec.structs.astuple(row) for row in earnings), empty=3)
-                await _store_earnings.run(self._writer, earned_in, *columns)
+                columns = sql.columns((msgspec.structs.astuple(row) for row in earned), empty=3)
+                await _store_earnings.run(self._writer, epoch_no - PAID_AFTER_EPOCHS, *columns)
                 await _complete_round.run(self._writer, epoch_no)
 
     async def _position_with_all_rewards(
@@ -213,6 +211,22 @@ async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], sl
     await _store_rewards.run(db, list(some), list(some.values()), slot_no)
     await _clear_rewards_due.run(db, list(rewards), slot_no)
     await epochs.refresh(db, rewards)
+
+
+class Earning(msgspec.Struct, frozen=True):
+    """What a pool and its delegators earned in an epoch."""
+
+    pool_no: PoolNo
+    delegators: int
+    lovelace: int
+
+
+async def earnings(db: asyncpg.Connection, network: Network, paid_in: int) -> list[Earning]:
+    """The earnings that the beginning of epoch `paid_in` paid, whose rewards are all read; none if the stake snapshot
+    or what was paid is not known.
+    """
+    earned_in = paid_in - PAID_AFTER_EPOCHS
+    return await _earnings.all(db, earned_in, paid_in, _first_tx_id(network, earned_in - 1), POOL_DEPOSIT)
 
 
 # Stake snapshots ------------------------------------------------------------------------------------------------------
@@ -432,12 +446,6 @@ class _PoolOutputs(msgspec.Struct, frozen=True):
     lovelace: int
 
 
-class _Earning(msgspec.Struct, frozen=True):
-    pool_no: PoolNo
-    delegators: int
-    lovelace: int
-
-
 class _Delegation(msgspec.Struct, frozen=True):
     account: bytes
     pool_id: bytes
@@ -461,7 +469,7 @@ _clear_rewards_due = _sql.command("clear_rewards_due")
 _set_next_stake_no = _sql.command("set_next_stake_no")
 _forget_begun_round = _sql.command("forget_begun_round")
 _store_reward_epoch = _sql.command("store_reward_epoch")
-_earnings = _sql.query("earnings", _Earning)
+_earnings = _sql.query("earnings", Earning)
 _store_earnings = _sql.command("store_earnings")
 _complete_round = _sql.command("complete_round")
 _outputs_in_stake_snapshot = _sql.query("outputs_in_stake_snapshot", _PoolOutputs)

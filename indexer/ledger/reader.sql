@@ -65,26 +65,36 @@ WHERE epoch_no = $1 AND NOT EXISTS (SELECT FROM reward_round WHERE reward_round.
 -- name: store_reward_epoch
 -- What accounts $1, ascending, held when epoch $3 began, and what was paid to them then, unless the epoch's round is
 -- complete. Before tx_id $6 their rewards are $2; epoch $3 begins at tx_id $5, the one before at $4. What was paid is
--- what an account held more than at the end of the epoch before.
-WITH read AS MATERIALIZED (
+-- what an account held more than at the end of the epoch before. Cost: the chunks with withdrawals of the two epochs,
+-- from the last one back. Numbers that are not negative sort like their bytes.
+WITH RECURSIVE read AS MATERIALIZED (
     SELECT stake_no, lovelace FROM unnest($1::integer[], $2::bigint[]) AS read (stake_no, lovelace)
     WHERE NOT EXISTS (SELECT FROM reward_round WHERE epoch_no = $3)
-), moved AS (
-    SELECT read.stake_no, taken.tx_id, taken.lovelace
-    FROM read
-    JOIN account_withdrawal w ON w.stake_no = read.stake_no AND tx_id_at(entries, length(entries) - 18) >= $4
-    CROSS JOIN LATERAL (
-        SELECT tx_id_at(entries, place * 18) AS tx_id, quantity_at(entries, place * 18 + 8) AS lovelace
-        FROM generate_series(0, length(entries) / 18 - 1) AS place
-    ) taken
+), recent AS (
+    SELECT stake_no, last.chunk, last.entries
+    FROM read CROSS JOIN LATERAL (
+        SELECT chunk, entries FROM account_withdrawal
+        WHERE account_withdrawal.stake_no = read.stake_no ORDER BY chunk DESC LIMIT 1
+    ) last
+    WHERE substr(last.entries, length(last.entries) - 17, 8) >= int8send($4)
     UNION ALL
-    SELECT read.stake_no, credit.tx_id, -credit.lovelace
-    FROM read JOIN account_credit credit ON credit.stake_no = read.stake_no AND credit.tx_id >= $4
+    SELECT earlier.stake_no, earlier.chunk, earlier.entries
+    FROM recent JOIN account_withdrawal earlier
+        ON earlier.stake_no = recent.stake_no AND earlier.chunk = recent.chunk - 1
+    WHERE substr(recent.entries, 1, 8) >= int8send($4)
+), moved AS MATERIALIZED (
+    SELECT stake_no, entry >= int8send($5) AS since, quantity_at(entry, 8) AS lovelace
+    FROM recent CROSS JOIN LATERAL (
+        SELECT substr(entries, place * 18 + 1, 18) AS entry FROM generate_series(0, length(entries) / 18 - 1) AS place
+    ) taken
+    WHERE entry >= int8send($4) AND entry < int8send($6)
+    UNION ALL
+    SELECT read.stake_no, credit.tx_id >= $5, -credit.lovelace
+    FROM read JOIN account_credit credit ON credit.stake_no = read.stake_no AND credit.tx_id >= $4 AND credit.tx_id < $6
 ), taken AS (
-    SELECT stake_no, coalesce(sum(lovelace) FILTER (WHERE tx_id < $5), 0) AS lately,
-           coalesce(sum(lovelace) FILTER (WHERE tx_id >= $5), 0) AS since
-    FROM moved WHERE tx_id >= $4 AND tx_id < $6
-    GROUP BY stake_no
+    SELECT stake_no, coalesce(sum(lovelace) FILTER (WHERE NOT since), 0) AS lately,
+           coalesce(sum(lovelace) FILTER (WHERE since), 0) AS since
+    FROM moved GROUP BY stake_no
 ), before AS (
     SELECT (reward_epoch.chunk << 6) + get_byte(entries, place * 17) AS stake_no,
            tx_id_at(entries, place * 17 + 1) AS lovelace

@@ -28,9 +28,8 @@ class Pools:
         self.blocks: dict[str, int] = defaultdict(int)
         self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
         self.returned: dict[str, list[tuple[int, str]]] = defaultdict(list)  # stake address -> epoch, pool reaped then
-        self.members: dict[
-            int, dict[str, dict[str, int]]
-        ] = {}  # the same boundary -> pool -> stake address -> lovelace
+        # The same boundary -> pool -> stake address -> lovelace.
+        self.members: dict[int, dict[str, dict[str, int]]] = {}
         self.snapshots: dict[int, dict[str, int]] = {}  # epoch that the boundary opened -> pool -> lovelace
 
     def enter(self, epoch: int) -> None:

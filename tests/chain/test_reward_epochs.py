@@ -1,9 +1,12 @@
 """What the beginning of each epoch paid into reward accounts, as in the node's ledger, and that the sums add up."""
 
+import asyncio
 import json
 from collections import Counter, defaultdict
+from functools import partial
 from typing import Any
 
+import asyncpg
 import pytest
 
 from api.blockfrost.rewards import show_epochs
@@ -11,8 +14,10 @@ from devnet.blocks import Chain
 from devnet.generator import Generated, Options
 from devnet.ledger import Ledger
 from devnet.parameters import PROPOSAL_DEPOSIT
+from shared.network import PREVIEW
 from tests.chain.harness import Caller, Json, Ledgerline
 from tests.chain.model import bech32_payload
+from tests.chain.planted import InTurns, planted, within
 from tests.chain.test_rewards import CONWAY, TellingNode, complete
 
 ERAS = {"babbage": (("babbage", 0),), "conway": CONWAY, "dijkstra": (("conway", 0), ("dijkstra", 2))}
@@ -108,6 +113,20 @@ def test_what_each_epoch_paid_is_the_ledgers_to_the_lovelace(ledgerline: Ledgerl
         check_answers(caller, chain, known)
         check_stakes(caller, chain, rounds)
         check_pools(caller, chain, rounds, known)
+        asyncio.run(check_verified(ledgerline.database_url))
+
+
+async def check_verified(database_url: str) -> None:
+    """`verify` finds nothing, and what is wrong in the last earnings of pools, which it adds up again."""
+    settings = {"search_path": PREVIEW.schema}
+    db = await asyncpg.connect(database_url, connection_class=InTurns, server_settings=settings)
+    finds = partial(within, network=PREVIEW)
+    last = "epoch_no = (SELECT max(epoch_no) - 2 FROM reward_round)"
+    assert await planted(db, "UPDATE tip SET phase = phase", finds) == {}
+    for error in ("UPDATE pool_earning SET lovelace = lovelace - 1", "DELETE FROM pool_earning"):
+        found = await planted(db, f"{error} WHERE {last}", finds)
+        assert found and set(found) == {"pool_earning"}, found
+    await db.close()
 
 
 def check_pools(caller: Caller, chain: Generated, rounds: list[int], known: list[int]) -> None:

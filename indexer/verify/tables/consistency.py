@@ -7,10 +7,11 @@ from hashlib import blake2b
 
 import msgspec
 
+from indexer.ledger import reader
 from indexer.verify.moments import Moments
 from indexer.verify.results import MAX_SHOWN, CheckResult, Difference
 from shared import network_state, packed, sql
-from shared.ledger import PoolNo, tx_id_of
+from shared.ledger import PAID_AFTER_EPOCHS, PoolNo, tx_id_of
 from shared.network import Network
 
 _HASH_BYTES = 32
@@ -37,7 +38,7 @@ async def check(moments: Moments, network: Network, *, from_origin: bool) -> lis
         CheckResult("reward", await moments.all(_rewards, MAX_SHOWN)),
         CheckResult("reward_epoch", await moments.all(_reward_epochs, MAX_SHOWN, *epochs)),
         CheckResult("stake_snapshot", await moments.all(_stake_snapshots, MAX_SHOWN, *epochs)),
-        CheckResult("pool_earning", await moments.all(_pool_earnings, MAX_SHOWN)),
+        CheckResult("pool_earning", await _wrong_earnings(moments, network)),
         CheckResult("ledger_state", await moments.all(_ledger_state, MAX_SHOWN, *epochs)),
         CheckResult("rollback_depth", await moments.all(_rollbacks, MAX_SHOWN, network_state.ROLLBACK_BOUNDS)),
     ]
@@ -77,6 +78,27 @@ async def _wrong_parameters(moments: Moments) -> list[Difference]:
     return found[:MAX_SHOWN]
 
 
+async def _wrong_earnings(moments: Moments, network: Network) -> list[Difference]:
+    """Earnings of pools that can't be, and those of the last epoch that differ from what the reader adds up."""
+    found = await moments.all(_pool_earnings, MAX_SHOWN)
+    async with moments.next() as moment:
+        last = await _last_round.one(moment.db)
+        if last is None:
+            return found
+        stored = await _earnings_of.all(moment.db, last - PAID_AFTER_EPOCHS)
+        earned = await reader.earnings(moment.db, network, last)
+    stored_of, earned_of = ({each.pool_no: each for each in rows} for rows in (stored, earned))
+    for pool_no in sorted(stored_of.keys() | earned_of.keys()):
+        ours, theirs = stored_of.get(pool_no), earned_of.get(pool_no)
+        if ours != theirs:
+            found.append(Difference(f"pool_earning of pool_no {pool_no}", None, _said(ours), _said(theirs)))
+    return found[:MAX_SHOWN]
+
+
+def _said(earning: reader.Earning | None) -> str:
+    return "none" if earning is None else f"{earning.lovelace} for {earning.delegators} delegators"
+
+
 class _GenesisOutput(msgspec.Struct, frozen=True):
     tx_id: int
     tx_hash: bytes
@@ -107,5 +129,7 @@ _rewards = _sql.query("check_rewards", Difference)
 _reward_epochs = _sql.query("check_reward_epochs", Difference)
 _stake_snapshots = _sql.query("check_stake_snapshots", Difference)
 _pool_earnings = _sql.query("check_pool_earnings", Difference)
+_last_round = _sql.values("last_round", int)
+_earnings_of = _sql.query("earnings_of", reader.Earning)
 _ledger_state = _sql.query("check_ledger_state", Difference)
 _rollbacks = _sql.query("check_rollbacks", Difference)

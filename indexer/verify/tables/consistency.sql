@@ -368,6 +368,13 @@ LEFT JOIN (
 WHERE earned.lovelace > coalesce(paid.lovelace, 0)
 LIMIT $1
 
+-- name: last_round
+-- The last epoch whose rewards are all read.
+SELECT epoch_no FROM reward_round ORDER BY epoch_no DESC LIMIT 1
+
+-- name: earnings_of
+SELECT pool_no, delegators, lovelace FROM pool_earning WHERE epoch_no = $1
+
 -- name: check_ledger_state
 -- An epoch's figures were read at one of its slots, whose block a fork may have removed since. All its rewards are
 -- read, or the next to read are of an account that exists, and all were read in an earlier epoch at the latest, or in
