@@ -1674,15 +1674,18 @@ CREATE TABLE stake_snapshot (
     epoch_no       integer NOT NULL,
     pool_no        integer NOT NULL,
     first_stake_no integer NOT NULL,
+    first_seq      integer NOT NULL,
     entries        bytea   NOT NULL CHECK (length(entries) BETWEEN 12 AND 768 AND length(entries) % 12 = 0),
     PRIMARY KEY (epoch_no, pool_no, first_stake_no)
 );
 COMMENT ON TABLE stake_snapshot IS
     'The delegators of each pool in the stake snapshot that counts in an epoch, by stake_no, 64 to a row. Only those '
     'that were taken while the index was live: in bulk, rewards are not known.';
+COMMENT ON COLUMN stake_snapshot.first_seq IS 'The number of delegators in the rows of the epoch before this one.';
 COMMENT ON COLUMN stake_snapshot.entries IS
     '12 bytes for each delegator: stake_no (4), and the lovelace in its outputs (8). reward_epoch has its rewards.';
 ALTER TABLE stake_snapshot ALTER entries SET STORAGE EXTERNAL;
+CREATE INDEX stake_snapshot_first_seq ON stake_snapshot (epoch_no, first_seq);
 
 CREATE TABLE pool_earning (
     pool_no    integer NOT NULL,

@@ -63,8 +63,13 @@ class ActiveStake(msgspec.Struct, frozen=True):
 
 class _Part(msgspec.Struct, frozen=True):
     pool_no: PoolNo
-    skipped: int
+    first_seq: int
     entries: bytes
+
+
+class _Bounds(msgspec.Struct, frozen=True):
+    first: int
+    beyond: int
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -92,8 +97,8 @@ class _Of(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _known = _sql.values("known", int)
 _pool_no = _sql.values("pool_no", PoolNo)
-_parts = _sql.query("parts", _Part, chosen="true")
-_parts_of_pool = _sql.query("parts", _Part, chosen="pool_no = $4")
+_parts = _sql.query("parts", _Part)
+_bounds = _sql.query("bounds", _Bounds)
 _held = _sql.query("held", _Held)
 _returned = _sql.query("returned", _Returned)
 _accounts = _sql.query("accounts", _Named)
@@ -172,11 +177,18 @@ async def _page(
     db: Connection, asked: StakesPage, epoch_no: int, pool_no: PoolNo | None
 ) -> list[tuple[PoolNo, StakeNo, int]]:
     """Pool, account and the lovelace in its outputs of each entry of a page."""
-    limits = epoch_no, asked.offset, asked.offset + asked.count
-    rows = await (_parts.all(db, *limits) if pool_no is None else _parts_of_pool.all(db, *limits, pool_no))
-    found = [(row.pool_no, StakeNo(stake_no), lovelace) for row in rows for stake_no, lovelace in _members(row.entries)]
-    passed = asked.offset - rows[0].skipped if rows else 0
-    return found[passed : passed + asked.count]
+    first, beyond = asked.offset, asked.offset + asked.count
+    if pool_no is not None:
+        bounds = await _bounds.one(db, epoch_no, pool_no)
+        if bounds is None:
+            return []
+        first, beyond = bounds.first + first, min(bounds.first + beyond, bounds.beyond)
+    return [
+        (row.pool_no, StakeNo(stake_no), lovelace)
+        for row in await _parts.all(db, epoch_no, first, beyond)
+        for seq, (stake_no, lovelace) in enumerate(_members(row.entries), row.first_seq)
+        if first <= seq < beyond
+    ]
 
 
 async def _shown(db: Connection, epoch_no: int, found: Sequence[tuple[PoolNo, StakeNo, int]]) -> list[PoolStake]:

@@ -13,16 +13,20 @@ SELECT pool_no FROM pool
 WHERE pool_id = $1 AND EXISTS (SELECT FROM pool_update WHERE pool_update.pool_no = pool.pool_no)
 
 -- name: parts
--- The rows of the snapshot of epoch $1 with its entries from $2 to below $3, counted from 0, by pool and stake_no, and
--- how many entries precede each row. {chosen} selects a pool. Cost: the rows of the epoch or pool up to the end of it.
-SELECT pool_no, beyond - own AS skipped, entries
-FROM (
-    SELECT pool_no, first_stake_no, entries, length(entries) / 12 AS own,
-           sum(length(entries) / 12) OVER (ORDER BY pool_no, first_stake_no) AS beyond
-    FROM stake_snapshot WHERE epoch_no = $1 AND {chosen}
-) counted
-WHERE beyond > $2 AND beyond - own < $3
-ORDER BY pool_no, first_stake_no
+-- The rows of the snapshot of epoch $1 with its entries from $2 to below $3, counted from 0, by pool and stake_no.
+-- Cost: these rows, of up to 64 entries.
+SELECT pool_no, first_seq, entries FROM stake_snapshot
+WHERE epoch_no = $1 AND first_seq > $2::bigint - 64 AND first_seq < $3::bigint
+ORDER BY first_seq
+
+-- name: bounds
+-- Where the entries of pool $2 begin in the snapshot of epoch $1, and where those after them do; none without any.
+SELECT first_seq AS first, last.beyond
+FROM stake_snapshot CROSS JOIN LATERAL (
+    SELECT first_seq + length(entries) / 12 AS beyond FROM stake_snapshot
+    WHERE epoch_no = $1 AND pool_no = $2 ORDER BY first_stake_no DESC LIMIT 1
+) last
+WHERE epoch_no = $1 AND pool_no = $2 ORDER BY first_stake_no LIMIT 1
 
 -- name: held
 -- What the accounts of chunks $1 held at the beginning of the epochs $2.

@@ -5,15 +5,16 @@
 -- in outputs and, separately, in rewards as last read. In bulk no rewards are recorded, nor the single delegators.
 -- Cost: two passes over all delegations, see bench/pools.py.
 WITH members AS (
-    INSERT INTO stake_snapshot (epoch_no, pool_no, first_stake_no, entries)
-    SELECT $1 + 1, pool_no, min(stake_no),
-           string_agg(int4send(stake_no) || int8send(balance), '' ORDER BY stake_no)
+    INSERT INTO stake_snapshot (epoch_no, pool_no, first_stake_no, first_seq, entries)
+    SELECT $1 + 1, pool_no, ('x' || encode(substr(part, 1, 4), 'hex'))::bit(32)::integer, seq + first / 12, part
     FROM (
-        SELECT pool_no, stake_no, balance,
-               (row_number() OVER (PARTITION BY pool_no ORDER BY stake_no) - 1) >> 6 AS part
-        FROM delegation WHERE EXISTS (SELECT FROM tip WHERE phase = 'live')
-    ) numbered
-    GROUP BY pool_no, part
+        SELECT pool_no, sum(count(*)) OVER (ORDER BY pool_no) - count(*) AS seq,
+               string_agg(int4send(stake_no) || int8send(balance), '' ORDER BY stake_no) AS entries
+        FROM delegation WHERE EXISTS (SELECT FROM tip WHERE phase = 'live') GROUP BY pool_no
+    ) of_pool
+    CROSS JOIN LATERAL (
+        SELECT first, substr(entries, first + 1, 768) AS part FROM generate_series(0, length(entries) - 1, 768) AS first
+    ) rows_of_64
 ), balances AS MATERIALIZED (
     SELECT pool_no, sum(balance)::bigint AS lovelace FROM delegation GROUP BY pool_no
 ), lists AS (

@@ -337,6 +337,16 @@ SELECT format('first_stake_no of stake_snapshot of pool_no %s in epoch %s', pool
        first_stake_no::text, ('x' || encode(substr(entries, 1, 4), 'hex'))::bit(32)::integer::text
 FROM stake_snapshot WHERE int4send(first_stake_no) <> substr(entries, 1, 4)
 UNION ALL
+SELECT format('first_seq of stake_snapshot of pool_no %s in epoch %s', pool_no, epoch_no), NULL, first_seq::text,
+       before::text
+FROM (
+    SELECT epoch_no, pool_no, first_seq,
+           sum(length(entries) / 12) OVER (PARTITION BY epoch_no ORDER BY pool_no, first_stake_no)
+               - length(entries) / 12 AS before
+    FROM stake_snapshot
+) numbered
+WHERE first_seq <> before
+UNION ALL
 SELECT format('delegator stake_no %s of pool_no %s in the last stake_snapshot', stake_no, pool_no), NULL,
        CASE WHEN newest.stake_no IS NULL THEN 'none' ELSE 'a row' END,
        CASE WHEN delegated.stake_no IS NULL THEN 'none' ELSE 'a row' END
