@@ -100,7 +100,7 @@ WITH RECURSIVE read AS MATERIALIZED (
            tx_id_at(entries, place * 17 + 1) AS lovelace
     FROM reward_epoch
     CROSS JOIN LATERAL generate_series(0, length(entries) / 17 - 1) AS place
-    WHERE epoch_no = $3 - 1 AND chunk IN (SELECT DISTINCT stake_no >> 6 FROM read)
+    WHERE epoch_no = $3 - 1 AND chunk = ANY (ARRAY(SELECT DISTINCT stake_no >> 6 FROM read))
 ), held AS (
     SELECT stake_no, (read.lovelace + coalesce(taken.since, 0))::bigint AS lovelace,
            (read.lovelace + coalesce(taken.since + taken.lately, 0) - coalesce(before.lovelace, 0))::bigint AS paid
