@@ -10,7 +10,7 @@ from api import errors
 from api.ask import ChainAsk
 from api.blockfrost.paging import Page
 from api.blockfrost.rewards import show_epochs
-from api.chain import network
+from api.chain import network, tip
 from api.chain.pools import PoolIdKind
 from shared import packed, sql
 from shared.ledger import PoolNo, slot_of
@@ -61,6 +61,7 @@ async def listed(ask: ChainAsk[PoolEpochs]) -> list[PoolEpoch]:
     """List the past epochs in which a pool had delegators. Names those that are known in a header."""
     asked = ask.question
     async with ask.snapshot() as db:
+        await tip.read(db)
         pool_no = await _pool_no.one(db, asked.pool)
         if pool_no is None:
             raise errors.pool_not_found()
