@@ -146,7 +146,8 @@ async def page(db: Connection, account: bytes, asked: Page, network: Network, no
         if number == stake_no & 63
     }
     found = list(rewards(history, paid, rounds))
-    found.sort(key=lambda each: (each[0], each[1]), reverse=asked.order == "desc")
+    found.sort(key=lambda each: each[1])
+    found.sort(key=lambda each: each[0], reverse=asked.order == "desc")
     listed = found[asked.offset : asked.offset + asked.count]
     pools = {row.pool_no: show_pool_id(row.pool_id) for row in await _pools.all(db, [each[2] for each in listed])}
     return [Reward(epoch, str(lovelace), pools[pool_no], kind) for epoch, kind, pool_no, lovelace in listed]

@@ -14,7 +14,7 @@ from devnet.blocks import Chain
 from devnet.generator import Generated, Options
 from devnet.ledger import Ledger
 from devnet.parameters import PROPOSAL_DEPOSIT
-from shared.network import PREVIEW
+from shared.network import POOL_DEPOSIT, PREVIEW
 from tests.chain.harness import Caller, Json, Ledgerline
 from tests.chain.model import bech32_payload
 from tests.chain.planted import InTurns, planted, within
@@ -110,7 +110,7 @@ def test_what_each_epoch_paid_is_the_ledgers_to_the_lovelace(ledgerline: Ledgerl
         for account in {who for of_epoch in told_held.values() for who in of_epoch} | taken.keys() | now.keys():
             earned = sum(told_paid.get(epoch, {}).get(account, 0) for epoch in rounds if epoch > first)
             assert now.get(account, 0) + taken[account] == told_held.get(first, {}).get(account, 0) + earned
-        check_answers(caller, chain, known)
+        check_answers(caller, chain, known, paid)
         check_stakes(caller, chain, rounds)
         check_pools(caller, chain, rounds, known)
         asyncio.run(check_verified(ledgerline.database_url))
@@ -237,19 +237,30 @@ def listed(caller: Caller, path: str, **query: int | str) -> list[Json]:
     return rows
 
 
-def check_answers(caller: Caller, chain: Generated, known: list[int]) -> None:
-    """The answers about accounts name the epochs that are known, and list deposits of pools in all epochs."""
-    refunds = 0
+def check_answers(caller: Caller, chain: Generated, known: list[int], paid: Amounts) -> None:
+    """The answers about accounts name the epochs that are known, and list deposits of pools in all epochs. A reward is
+    what was paid two epochs later, less these.
+    """
+    refunds = compared = 0
     for who in chain.ledger.accounts:
-        path = f"/blockfrost/api/v0/accounts/{chain.cast.reward_address(who)}/rewards"
+        account = chain.cast.reward_address(who)
+        path = f"/blockfrost/api/v0/accounts/{account}/rewards"
         headers, body = caller.text(path)
         told = json.loads(body)
         assert headers["Known-Epochs"] == show_epochs([epoch - 2 for epoch in known])
         assert [each["epoch"] for each in told] == sorted(each["epoch"] for each in told)
-        refunds += sum(each["type"] == "pool_deposit_refund" for each in told)
-        newest_first = caller.get(path, order="desc", count=2)[1]
-        assert newest_first == told[::-1][:2]
-    assert refunds == deposits_returned(chain)
+        returned = Counter(each["epoch"] for each in told if each["type"] == "pool_deposit_refund")
+        refunds += returned.total()
+        rewards = {each["epoch"]: int(each["amount"]) for each in told if each["type"] != "pool_deposit_refund"}
+        assert len(rewards) + returned.total() == len(told)
+        for epoch, lovelace in rewards.items():
+            assert epoch + 2 in known
+            assert lovelace == paid[epoch + 2][bech32_payload(account)] - returned[epoch + 2] * POOL_DEPOSIT
+            compared += 1
+        newest_first = sorted(told, key=lambda each: -each["epoch"])  # types in the same order, as with Blockfrost
+        assert listed(caller, path, order="desc") == newest_first
+        assert listed(caller, path, order="desc", count=2, page=2) == newest_first[2:4]
+    assert refunds == deposits_returned(chain) and compared > 10
 
 
 def deposits_returned(chain: Generated) -> int:
