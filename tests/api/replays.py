@@ -80,6 +80,7 @@ class Lace(msgspec.Struct, frozen=True):
     staking: dict[str, Any]
     delegations: list[tuple[str, str]]
     registrations: list[tuple[str, str]]
+    rewards: list[tuple[int, int, str]]
     withdrawals: list[str]
     tokens: dict[str, tuple[str, int]]
     pool: tuple[str, str, int]
@@ -121,6 +122,7 @@ async def lace(backend: Backend, stake_addresses: list[str]) -> Lace:
             (each["tx_hash"], each["action"])
             for each in await backend.pages(f"/accounts/{stake}/registrations?order=desc")
         ],
+        rewards=await lace_rewards(backend, stake),
         withdrawals=[each["tx_hash"] for each in await backend.pages(f"/accounts/{stake}/withdrawals?order=desc")],
         tokens={
             unit: ((each["onchain_metadata"] or {}).get("name") or each["fingerprint"], int(each["quantity"]))
@@ -128,6 +130,12 @@ async def lace(backend: Backend, stake_addresses: list[str]) -> Lace:
         },
         pool=(pool["pool_id"], metadata.get("url") or "", int(pool["live_stake"])),
     )
+
+
+async def lace_rewards(backend: Backend, stake: str) -> list[tuple[int, int, str]]:
+    """The rewards of an account, newest first: epoch, lovelace and pool."""
+    listed = await backend.pages(f"/accounts/{stake}/rewards?order=desc")
+    return [(each["epoch"], int(each["amount"]), each["pool_id"]) for each in listed]
 
 
 async def _lace_addresses(backend: Backend, stake_addresses: list[str]) -> set[str]:

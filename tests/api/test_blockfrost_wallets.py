@@ -194,7 +194,7 @@ async def test_lace_and_trezor_show_an_account_of_200_addresses(sandbox: Sandbox
         "withdrawable": 0,
         "controlled": held["lovelace"],
     }
-    assert (shown.delegations, shown.withdrawals) == ([(delegation, pool)], [])
+    assert (shown.delegations, shown.rewards, shown.withdrawals) == ([(delegation, pool)], [], [])
     assert shown.registrations == [(delegation, "registered")]
     assert shown.tokens == {unit: ("A token", 7)}
     assert shown.pool[0] == pool
