@@ -39,8 +39,8 @@ class Notes(msgspec.Struct):
     """What a handler adds to its answer beyond the value, and what a long answer needs to know of the request.
 
     `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
-    `metadata_warning` and `known_epochs` are headers of these names, or None. `body` is that of a long answer, already
-    written.
+    `metadata_warning` and `known_epochs` are headers of these names, or None. `may_change` says that the answer has
+    data from beyond the index, which change while it does not. `body` is that of a long answer, already written.
 
     `is_head` says that only the headers are sent, `accepted` is `Accept-Encoding`, and `held` are the body's turns.
     """
@@ -48,6 +48,7 @@ class Notes(msgspec.Struct):
     settled_by: str | None = None
     metadata_warning: str | None = None
     known_epochs: str | None = None
+    may_change: bool = False
     body: WrittenBody | None = None
     is_head: bool = False
     accepted: str | None = None

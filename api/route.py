@@ -84,6 +84,7 @@ class Route:
         kind = get_origin(self.answer) or self.answer
         # executed once per `Idempotency-Key`
         self.runs_once = method == "POST" and self.ask in (AdminAsk, ChainChange, EventsAsk)
+        self.may_be_kept = method == "GET" and self.ask is ChainAsk and self.media_types == (JSON,)
         self.answers_from_tip = isinstance(kind, type) and issubclass(kind, ChainAnswer | ChainPage)
         self.fields: tuple[Field, ...] = fields_of(self.question)
         self.body_fields: tuple[Field, ...] = fields_of(self.body) if self.body else ()

@@ -16,6 +16,7 @@ from api.keys import valkey as valkeys
 from api.keys.caller import Callers
 from api.keys.valkey import ValkeyClient
 from api.node_bytes.readers import NodeReaders
+from api.repeats.kept import KeptAnswers
 from api.sources import chain_servers, event_heads, registry, retention
 from api.sources.chain_servers import ChainServers
 from api.sources.event_heads import EventHeads
@@ -89,6 +90,7 @@ class Services(msgspec.Struct, frozen=True):
     shared_readings: SharedReadings  # of open endpoints
     downloads: Turns[Path]  # in DATA_DIR
     room: Room  # for long answers
+    kept_answers: KeptAnswers
     export_slots: asyncio.Semaphore  # one for each whole list that may be read at a time
     count_connections: Callable[[], None]
 
@@ -150,6 +152,7 @@ async def opened(
             shared_readings=SharedReadings(KEPT_S),
             downloads=Turns(settings.data_dir, MAX_DOWNLOADS, MAX_DOWNLOADS_EACH, "downloads"),
             room=Room.in_folder(settings.data_dir),
+            kept_answers=KeptAnswers(),
             export_slots=asyncio.Semaphore(MAX_EXPORTS),
             count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),

@@ -104,6 +104,7 @@ async def extended(ask: ChainAsk[AddressQuestion]) -> ExtendedHoldings:
     async with ask.snapshot() as db:
         held = await info(ask.about(ask.question, db))
         described = await assets.described_units(db, [amount.unit for amount in held.amount[1:]])
+    ask.notes.may_change = ask.services.registry.is_asked
     decimals, failed = await assets.registered_decimals(
         ask.services.registry, [unit for unit, known in described.items() if known.decimals is None]
     )

@@ -157,6 +157,7 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
     names = asset.policy_id, asset.asset_name
     entry = None if cip25 is None else cip25.entry(*names)
     by_cip25 = None if cip25 is None or cip25.label is None else standard(cip25.label, *names)
+    ask.notes.may_change = ask.services.registry.is_asked
     registered = (await ask.services.registry.look_up(asset.policy_id + asset.asset_name)).metadata
     return Asset(
         asset=amounts.unit_of(native.policy_id, native.asset_name),

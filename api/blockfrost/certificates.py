@@ -105,6 +105,7 @@ async def delegations(ask: ChainAsk[TransactionQuestion]) -> list[Delegation]:
 
 async def pool_updates(ask: ChainAsk[TransactionQuestion]) -> list[PoolUpdate]:
     """List the registrations of pools in a transaction."""
+    ask.notes.may_change = True  # what pools publish is fetched apart
     async with ask.snapshot() as db:
         tx, placed = await _certificates(db, ask, "stakePoolRegistration")
         active_from = await _active_from(db, tx, placed, ask.network)

@@ -200,6 +200,7 @@ async def _reader(ask: ChainAsk[Page] | ChainAsk[OfAddress] | ChainAsk[Transacti
     """The reader of the node's mempool. Raises Refusal, also if the network is not served yet."""
     async with ask.connection() as db:
         await tip.read(db)
+    ask.notes.may_change = True
     return ask.services.node_readers.mempool(ask.network)
 
 

@@ -168,6 +168,7 @@ async def listed(ask: ChainAsk[Page]) -> list[str]:
 
 async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
     """List the registered pools with their stake and parameters."""
+    ask.notes.may_change = True  # what they publish is fetched apart
     async with ask.snapshot() as db:
         stake_pools = [
             (await pools.get_pool(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)
@@ -237,6 +238,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
 
 async def metadata(ask: ChainAsk[PoolQuestion]) -> PoolMetadata | dict[str, None]:
     """Get what a pool publishes of itself; an empty object if it registered no URL."""
+    ask.notes.may_change = True  # it is fetched apart
     async with ask.snapshot() as db:
         pool = (await pools.get_pool(ask.about(ask.question, db))).data
         (found,) = await pool_metadata.published(db, ask.network, [pool_metadata.location(pool)])

@@ -494,6 +494,7 @@ async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow)
     on_chain = _on_chain(asked, row, wanted)
     if on_chain.value is not None or wanted not in ("auto", "registry"):
         return on_chain
+    ask.notes.may_change = ask.services.registry.is_asked
     result = await ask.services.registry.look_up(asked.policy_id + asked.asset_name)
     ask.notes.metadata_warning = REGISTRY_FAILED if result.failed else None
     return ShownMetadata(result.metadata, None if result.metadata is None else "registry")

@@ -110,7 +110,9 @@ async def read_headers(ask: ChainAsk[Any], run: Sequence[BlockPlace]) -> Mapping
         run = run[1:]  # nothing is known after which the first could be read
     if reader is None or not run:
         return {}
-    return await reader.headers(ask.key.credential_id, [place.point for place in run], run[0].before)
+    found = await reader.headers(ask.key.credential_id, [place.point for place in run], run[0].before)
+    ask.notes.may_change = len(found) < len(run)
+    return found
 
 
 async def _read(ask: ChainAsk[AskT], look_up: Callable[[Connection], Awaitable[PlaceT]]) -> tuple[PlaceT, Transactions]:

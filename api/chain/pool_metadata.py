@@ -76,6 +76,7 @@ _UNREACHABLE = "The server of the metadata can't be reached, or its address is n
 
 async def get_pool_metadata(ask: ChainAsk[PoolQuestion]) -> Answer[PoolMetadata]:
     """Get what a stake pool publishes of itself."""
+    ask.notes.may_change = True  # it is fetched apart
     async with ask.snapshot() as db:
         pool = (await pools.get_pool(ask.about(ask.question, db))).data
         (found,) = await published(db, ask.network, [location(pool)])

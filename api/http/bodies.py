@@ -7,7 +7,7 @@ MAX_IN_MEMORY_BYTES after compression goes to a file, so that a slow reader hold
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import AsyncExitStack
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import IO, Any, Literal, TypeVar, cast
 import msgspec
 
 from api import errors
+from api.answers import LastUpdated
 from api.http import compression
 from api.http.sending import BYTES_AT_ONCE, SentFile
 from api.http.turns import Turns
@@ -139,6 +140,19 @@ class WrittenBody(msgspec.Struct, frozen=True):
         """Free its file, if it has one."""
         if isinstance(self.content, SentFile):
             await self.content.close()
+
+
+class Encoded(msgspec.Struct, frozen=True):
+    """An answer to a GET as it is sent to everyone who asks for its URL and accepts its encoding.
+
+    `validators` are the headers that a 304 has as well, and `tip` is the last block in its snapshot, None if unknown.
+    """
+
+    status: int
+    validators: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    tip: LastUpdated | None
 
 
 class Writer:

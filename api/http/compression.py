@@ -51,12 +51,17 @@ async def apply(response: web.Response, accepted: str | None) -> None:
     if encoding is None or is_compressed or not isinstance(body, bytes):
         return
     # A public body, such as a file of a page, is the same for everybody and is compressed once.
-    compress = _compressed_once if response.headers.get("Cache-Control", "").startswith("public") else _compressed
-    if len(body) <= _AT_ONCE:
-        response.body = compress(body, encoding)
-    else:
-        response.body = await asyncio.get_running_loop().run_in_executor(None, compress, body, encoding)
+    is_public = response.headers.get("Cache-Control", "").startswith("public")
+    response.body = await compressed(body, encoding, once=is_public)
     response.headers["Content-Encoding"] = encoding
+
+
+async def compressed(body: bytes, encoding: str, *, once: bool = False) -> bytes:
+    """A compressed body; `once` remembers it."""
+    compress = _compressed_once if once else _compressed
+    if len(body) <= _AT_ONCE:
+        return compress(body, encoding)
+    return await asyncio.get_running_loop().run_in_executor(None, compress, body, encoding)
 
 
 @lru_cache(256)

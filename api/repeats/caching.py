@@ -8,13 +8,14 @@ from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
+import msgspec
 from aiohttp import web
 
 from api import answers
 from api.answers import ChainAnswer, ChainPage, Unchanged
 from api.ask import Notes
-from api.http import links
-from api.http.bodies import has_parts
+from api.http import compression, links
+from api.http.bodies import Encoded, has_parts
 from shared.version import VERSION
 
 PRIVATE, NOT_STORED = "private, no-cache", "no-store"
@@ -22,6 +23,7 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 
 METADATA_WARNING = "Metadata-Warning"
 KNOWN_EPOCHS = "Known-Epochs"
+NOT_MODIFIED = 304
 
 _TIP = f'"{VERSION}-t'
 _TAGGED_BY_TIP = (ChainPage, ChainAnswer)
@@ -29,6 +31,8 @@ _TAGGED_BY_TIP = (ChainPage, ChainAnswer)
 
 def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> web.Response:
     """The response with an answer; 304 if the caller has it."""
+    if isinstance(answer, Encoded):
+        return _reply(request, answer)
     if notes.metadata_warning is not None:
         # Without a tag and not stored, so that the caller asks again instead of keeping a possibly incomplete answer.
         headers = {"Cache-Control": NOT_STORED, METADATA_WARNING: notes.metadata_warning}
@@ -36,28 +40,63 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
         return web.Response(status=status, body=answers.encode(answer), headers=headers)
     if request.method not in ("GET", "HEAD"):
         return _with_body(notes, unstored(status, b"" if notes.body else answers.encode(answer)))
-    headers = {"Cache-Control": IMMUTABLE if notes.settled_by else PRIVATE}
+    response = _reply(request, encode(request, status, answer, notes))
+    return response if response.status == NOT_MODIFIED else _with_body(notes, response)
+
+
+def encode(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> Encoded:
+    """An answer to GET or HEAD. The body of a long one stays in the notes."""
+    validators = {"Cache-Control": IMMUTABLE if notes.settled_by else PRIVATE}
     if notes.known_epochs is not None:
-        headers[KNOWN_EPOCHS] = notes.known_epochs
-    known = request.headers.get("If-None-Match", "")
+        validators[KNOWN_EPOCHS] = notes.known_epochs
     # NOTE: HEAD does not make the body of a long answer, and omits the length and the tag that follow from it.
     is_short = notes.body is None and not isinstance(answer, Unchanged) and not has_parts(answer)
     body = answers.encode(answer) if is_short else b""
     if notes.settled_by is not None:
-        headers["ETag"] = of_block(notes.settled_by)
+        validators["ETag"] = of_block(notes.settled_by)
     elif isinstance(answer, _TAGGED_BY_TIP):
-        headers["ETag"] = of_tip(answer.last_updated.block_hash, request.raw_path)
+        validators["ETag"] = of_tip(answer.last_updated.block_hash, request.raw_path)
     elif is_short or notes.body is not None:
-        headers["ETag"] = _of_digest(sha256(body).digest() if notes.body is None else notes.body.digest)
-    if known and matches(known, headers.get("ETag", "")):
-        return web.Response(status=304, headers=headers)
-    headers["Content-Type"] = answers.CONTENT_TYPE
+        validators["ETag"] = _of_digest(sha256(body).digest() if notes.body is None else notes.body.digest)
+    headers = {"Content-Type": answers.CONTENT_TYPE}
     page = getattr(answer, "pagination", None)
     if page is not None:
         next_page = links.to_next_page(request.rel_url.raw_path, request.rel_url.raw_query_string, page)
         if next_page is not None:
             headers["Link"] = next_page
-    return _with_body(notes, web.Response(status=status, body=body, headers=headers))
+    return Encoded(status, validators, headers, body, getattr(answer, "last_updated", None))
+
+
+async def encode_whole(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> Any:
+    """An answer to GET: Encoded as its caller accepts it if it may be kept (api/repeats/kept.py), else as it is."""
+    if notes.metadata_warning is not None or notes.may_change or isinstance(answer, Unchanged | web.Response):
+        return answer
+    encoded = encode(request, status, answer, notes)
+    body, encoding = encoded.body, None if notes.accepted is None else compression.chosen(notes.accepted)
+    if notes.body is not None:
+        if not isinstance(notes.body.content, bytes):
+            return answer
+        body, encoding = notes.body.content, notes.body.encoding
+    elif encoding is not None and len(body) > compression.SMALLEST:
+        body = await compression.compressed(body, encoding)
+    else:
+        encoding = None
+    if encoding is not None:
+        encoded = msgspec.structs.replace(encoded, headers={**encoded.headers, "Content-Encoding": encoding})
+    return msgspec.structs.replace(encoded, body=body)
+
+
+def is_anew(request: web.BaseRequest) -> bool:
+    """Whether a request asks for an answer that was not kept."""
+    return "no-cache" in request.headers.get("Cache-Control", "")
+
+
+def _reply(request: web.BaseRequest, answer: Encoded) -> web.Response:
+    """The response with an answer, without its body if that is in notes; 304 if the caller has it."""
+    known = request.headers.get("If-None-Match")
+    if known and matches(known, answer.validators.get("ETag", "")):
+        return web.Response(status=NOT_MODIFIED, headers=answer.validators)
+    return web.Response(status=answer.status, body=answer.body, headers={**answer.validators, **answer.headers})
 
 
 def _with_body(notes: Notes, response: web.Response) -> web.Response:

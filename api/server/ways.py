@@ -10,8 +10,8 @@ from aiohttp import web
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, EventsAsk, KeyAsk, Notes, OpenAsk, PrimaryAsk
 from api.blockfrost import shape
-from api.chain import tip
-from api.http.bodies import NoTurnYet
+from api.http import compression
+from api.http.bodies import Encoded, NoTurnYet
 from api.keys import caller, restrictions
 from api.keys.caller import AdminKey, ApiCaller, ApiKey
 from api.keys.restrictions import KeyUse
@@ -98,17 +98,31 @@ class _Read(_OfApiKey):
     """A question about the chain, of any server or, if it is about the caller's most recent actions, of the primary."""
 
     async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
-        route, key, http = self.route, who.key, request.http
+        route, key, http, notes = self.route, who.key, request.http, request.notes
         if_none_match = http.headers.get("If-None-Match", "")
 
         async def read(source: ChainServer) -> Any:
-            ask = route.ask(self._services, request.question, key, source, request.notes)
+            ask = route.ask(self._services, request.question, key, source, notes)
+            kept = self._services.kept_answers.of(source, key.network)
             if route.answers_from_tip and caching.has_tip_tag(if_none_match):
-                async with ask.connection() as db:
-                    now = (await tip.read(db)).last_updated(key.network)
+                now = await kept.tip()
                 if caching.matches(if_none_match, caching.of_tip(now.block_hash, http.raw_path)):
                     return Unchanged(last_updated=now)
-            return await route.handler(ask)
+            if not route.may_be_kept or notes.is_head:
+                return await route.handler(ask)
+
+            async def make() -> Any:
+                answer = await caching.encode_whole(http, route.status, await route.handler(ask), notes)
+                if isinstance(answer, Encoded) and answer.tip is None and self._services.chain_servers.has_replicas:
+                    # NOTE: of this tip or an earlier one, so later answers, which must not be older, are newer.
+                    answer = msgspec.structs.replace(answer, tip=await kept.tip())
+                return answer
+
+            if caching.is_anew(http):
+                return await make()
+            encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
+            at_once = source.has_turn(key.network, key.credential_id)
+            return await kept.answer((http.raw_path, encoding), make, at_once=at_once)
 
         return await self._of_a_server(key, read, request.notes, on_primary=route.ask is PrimaryAsk)
 

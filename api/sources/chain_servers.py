@@ -23,6 +23,7 @@ import structlog
 from prometheus_client import Gauge
 
 from api.answers import ChainAnswer, ChainBulk, ChainPage, LedgerAnswer
+from api.http.bodies import Encoded
 from api.http.turns import Turns
 from shared import database, hosts, sql, tasks
 from shared.lifecycle import UNREACHABLE, WAITED_FOR
@@ -107,6 +108,10 @@ class ChainServer:
         finally:
             turns.end(key)
 
+    def has_turn(self, network: Network, key: Hashable) -> bool:
+        """Whether the credential `key` gets a connection at once."""
+        return self._turns[network.network_id].is_free(key)
+
     async def drop_connections(self) -> None:
         """Replace idle connections on their next use."""
         for pool in (*self._pools.values(), *self._others):
@@ -187,6 +192,11 @@ class ChainServers:
     def left_out(self) -> dict[int, str]:
         """The replicas that get no requests, by their place in READ_DATABASE_URL, with the reasons."""
         return {replica.number: replica.left_out for replica in self._replicas if replica.left_out is not None}
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether several servers answer, which may have different tips."""
+        return bool(self._replicas)
 
     @property
     def primary(self) -> ChainServer:
@@ -368,4 +378,6 @@ def _tip_at(source: ChainServer, network: Network) -> int:
 
 def _tip_of(answer: object) -> int | None:
     """The tip's slot in an answer, None if the answer has none."""
+    if isinstance(answer, Encoded):
+        return None if answer.tip is None else answer.tip.slot_no
     return answer.last_updated.slot_no if isinstance(answer, _WITH_TIP) else None

@@ -89,6 +89,11 @@ class Registry:
         self._failures = 0
         self._ask_again_at = 0.0
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether there is a registry."""
+        return self._url is not None
+
     async def look_up(self, asset: bytes) -> Result:
         """The metadata of an asset (policy id and name); none without a registry."""
         if self._url is None:

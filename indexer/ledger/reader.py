@@ -145,12 +145,14 @@ class LedgerReader:
             if await position.holds(self._writer, point):
                 async with schema.commit(self._writer):
                     await _write_rewards(self._writer, rewards, point.slot_no)
+                    next_stake_no = None
                     if epoch_no is not None:
                         epochs_at = [_first_tx_id(self._network, epoch) for epoch in (epoch_no - 1, epoch_no)]
                         beyond = tx_id_of(point.slot_no + 1, 0)
                         known = list(rewards), list(rewards.values())
                         await _store_reward_epoch.run(self._writer, *known, epoch_no, *epochs_at, beyond)
-                        await _set_next_stake_no.run(self._writer, accounts[-1].stake_no + 1)
+                        next_stake_no = accounts[-1].stake_no + 1
+                    await _set_next_stake_no.run(self._writer, next_stake_no)
 
     async def _end_epoch(
         self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None

@@ -55,7 +55,8 @@ ON CONFLICT (stake_no) DO UPDATE SET lovelace = excluded.lovelace
 DELETE FROM reward_due WHERE stake_no = ANY ($1::integer[]) AND slot_no <= $2
 
 -- name: set_next_stake_no
-UPDATE ledger_state SET next_stake_no = $1
+-- It stays as it is if $1 is null. A new version of the row also tells the API that answers may have changed.
+UPDATE ledger_state SET next_stake_no = coalesce($1, next_stake_no)
 
 -- name: forget_begun_round
 -- What an earlier round of epoch $1 has stored that was not completed.

@@ -498,6 +498,7 @@ async def test_the_live_pledge_is_the_stake_of_owners_that_delegate_to_their_poo
     assert balance > 0
     assert (await get(api, path, key)).body["live_pledge"] == str(balance)
     await db.execute("INSERT INTO chain_preview.reward SELECT stake_no, 7 FROM chain_preview.stake")
+    await db.execute("INSERT INTO chain_preview.ledger_state (slot_no, epoch_no) VALUES (10, 0)")
     assert (await get(api, path, key)).body["live_pledge"] == str(balance + 7)
 
 

@@ -146,7 +146,8 @@ async def test_every_kind_of_relay_is_shown(api: Client, preview: asyncpg.Connec
 
 async def test_the_latest_certificate_counts(api: Client, preview: asyncpg.Connection, key: str) -> None:
     async def status() -> tuple[str, int | None, str]:
-        data = (await api.get(f"/v1/pools/{POOL}", key)).body["data"]
+        anew = {"Cache-Control": "no-cache"}  # no block has come
+        data = (await api.call("GET", f"/v1/pools/{POOL}", key, headers=anew)).body["data"]
         return data["status"], data["retiring_epoch"], data["pledge"]
 
     async def retire(tx: int, epoch: int) -> None:

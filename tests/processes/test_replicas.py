@@ -1,6 +1,8 @@
 """Streaming replicas and failover: answers while a Postgres server is dead, frozen, late or demoted."""
 
 import asyncio
+import os
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -19,12 +21,14 @@ from tests.api.chains import Chain, Tx
 from tests.api.client import Client, serving
 from tests.api.payments import ALICE, pays
 from tests.api.submitting import SUBMIT, grant
+from tests.campaigns import asked_again
 from tests.chain.harness import issue_keys
 from tests.own_postgres import OwnPostgres, address_of, clusters, made_whole
 from tests.patience import PATIENCE_S, OwnTime
 from tests.wallet import ADA, Wallet, id_of
 
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
+ASKING_S = float(os.environ.get(asked_again.SECONDS, "3"))
 POOLS = 2
 """An admin call uses a connection of two pools: one for its key, one for its work."""
 
@@ -62,6 +66,10 @@ class Site:
         """One more block."""
         self.slot_no += 10
         await self.chain.append(self.slot_no, pays(f"at {self.slot_no}", ALICE))
+
+    async def keys(self) -> list[str]:
+        """Some keys."""
+        return await issue_keys(self.environment["DATABASE_URL"], "preview", 8)
 
     async def tip(self, client: Client) -> int:
         """The tip of one answer, which must be a success, long before the time limit of a statement."""
@@ -201,6 +209,48 @@ async def test_a_frozen_replica_delays_no_request(site: Site, capsys: pytest.Cap
         assert await site.tip(client) == site.slot_no, "the primary answers"
         site.first.thaw()
         site.second.thaw()
+
+
+async def test_what_is_asked_again_is_not_older_while_the_chain_forks(site: Site) -> None:
+    writer = asked_again.Writer(site.chain, site.slot_no)
+
+    async def disturb() -> None:
+        await (writer.fork() if random.random() < 0.4 else writer.block())
+
+    async with site.api() as first, site.api() as second:
+        saw = await asked_again.run((first, second), await site.keys(), writer, disturb, ASKING_S)
+    assert saw.answers["200"] > 0
+    assert not saw.answers["503"], "nothing fails"
+
+
+async def test_what_is_asked_again_is_not_older_while_replicas_are_behind(site: Site) -> None:
+    writer = asked_again.Writer(site.chain, site.slot_no)
+
+    async def disturb() -> None:
+        replica = random.choice((site.first, site.second))
+        await asyncio.to_thread(replica.execute, f"SELECT pg_wal_replay_{random.choice(('pause', 'resume'))}()")
+        await writer.block()
+
+    async with site.api(site.first, site.second) as client:
+        saw = await asked_again.run([client], await site.keys(), writer, disturb, ASKING_S)
+    assert saw.answers["200"] > 0
+    for replica in (site.first, site.second):
+        await asyncio.to_thread(replica.execute, "SELECT pg_wal_replay_resume()")
+
+
+async def test_what_is_asked_again_is_not_older_while_the_primary_is_killed(site: Site) -> None:
+    writer = asked_again.Writer(site.chain, site.slot_no)
+
+    async def disturb() -> None:
+        if random.random() < 0.1:
+            site.primary.kill()
+            await asyncio.to_thread(site.primary.start)
+            site.chain._db = await database.connect(site.environment["DATABASE_URL"], PREVIEW)
+        await writer.block()
+
+    async with site.api() as first, site.api() as second:
+        saw = await asked_again.run((first, second), await site.keys(), writer, disturb, ASKING_S)
+    assert saw.answers["200"] > 0
 
 
 async def test_the_tip_in_answers_never_goes_back(site: Site) -> None:

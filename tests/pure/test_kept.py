@@ -1,0 +1,200 @@
+"""Kept answers, without servers: who waits for whom, what is dropped, and how much memory they take."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from api.http.bodies import Encoded
+from api.repeats import kept
+from api.repeats.kept import KeptAnswers, OfServer, State
+from api.sources.chain_servers import ChainServer
+from shared.network import MAINNET
+
+QUESTION = ("/v1/pools/x", None)
+EARLY, LATE = (State(slot_no, bytes([slot_no]) * 32, UUID(int=1), slot_no, None) for slot_no in (1, 2))
+
+
+class Index:
+    """An index whose state is read through `connection`, like a ChainServer's, when `gate` is open."""
+
+    def __init__(self) -> None:
+        self.state, self.reads, self.fails = EARLY, 0, False
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    @asynccontextmanager
+    async def connection(self, _network: Any) -> AsyncIterator["Index"]:
+        """Itself."""
+        if self.fails:
+            raise ConnectionError
+        yield self
+
+    async def fetchrow(self, *_: Any) -> Any:
+        """The state when the read began."""
+        self.reads += 1
+        state = self.state
+        await self.gate.wait()
+        return state
+
+
+class Handler:
+    """A handler that answers when `gate` is open, and counts its calls."""
+
+    def __init__(self, body: bytes = b"{}") -> None:
+        self.body, self.calls, self.fails = body, 0, False
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self) -> Encoded:
+        """The answer."""
+        self.calls += 1
+        answer = Encoded(200, {}, {}, self.body + b"%d" % self.calls, None)
+        await self.gate.wait()
+        if self.fails:
+            raise ValueError
+        return answer
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch) -> Index:
+    """An index in the state EARLY."""
+
+    class Query:
+        async def one(self, db: Index) -> State:
+            row: State = await db.fetchrow()
+            return row
+
+    monkeypatch.setattr(kept, "_state", Query())
+    return Index()
+
+
+def answers_of(index: Index, max_bytes: int = kept.MAX_BYTES) -> tuple[KeptAnswers, OfServer]:
+    """No kept answers yet."""
+    every = KeptAnswers(max_bytes)
+    return every, every.of(cast(ChainServer, index), MAINNET)
+
+
+async def ask(answers: OfServer, make: Handler, question: kept.Question = QUESTION, *, at_once: bool = True) -> bytes:
+    """The body of the answer."""
+    return (await answers.answer(question, make, at_once=at_once)).body
+
+
+async def settle() -> None:
+    """Let every task run as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_an_answer_is_kept_while_the_state_is_the_same(index: Index) -> None:
+    (_, answers), make = answers_of(index), Handler()
+    assert [await ask(answers, make) for _ in range(3)] == [b"{}1"] * 3
+    index.state = LATE
+    assert await ask(answers, make) == b"{}2"
+    index.state = EARLY
+    assert await ask(answers, make) == b"{}3", "what was dropped does not come back with a fork"
+    assert await ask(answers, make, ("/v1/pools/x", "gzip")) == b"{}4"
+
+
+async def test_each_kept_answer_follows_a_read_that_began_after_its_request(index: Index) -> None:
+    (_, answers), make = answers_of(index), Handler()
+    await ask(answers, make)
+    index.gate.clear()
+    first = asyncio.create_task(ask(answers, make))
+    await settle()
+    index.state = LATE  # after the read of `first` began
+    later = [asyncio.create_task(ask(answers, make)) for _ in range(5)]
+    await settle()
+    index.gate.set()
+    assert await first == b"{}1"
+    assert await asyncio.gather(*later) == [b"{}2"] * 5
+    assert index.reads == 3, "requests that wait share one read"
+
+
+async def test_a_question_of_the_first_time_reads_no_state(index: Index) -> None:
+    (_, answers), make = answers_of(index), Handler()
+    for number in range(100):
+        await ask(answers, make, (f"/{number}", None))
+    assert index.reads == 1
+
+
+async def test_an_answer_of_a_later_state_is_not_kept_in_the_known_one(index: Index) -> None:
+    (_, answers), make = answers_of(index), Handler()
+    await ask(answers, make, ("/another", None))
+    index.state = LATE
+    assert await ask(answers, make) == b"{}2", "made in LATE, while EARLY is known"
+    assert await ask(answers, make) == b"{}3"
+    assert await ask(answers, make) == b"{}3"
+
+
+async def test_the_same_question_waits_for_the_answer_that_is_being_made(index: Index) -> None:
+    (_, answers), make = answers_of(index), Handler()
+    make.gate.clear()
+    asked = [asyncio.create_task(ask(answers, make)) for _ in range(5)]
+    await settle()
+    asked[1].cancel()
+    make.gate.set()
+    bodies = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(bodies.pop(1), asyncio.CancelledError)
+    assert (bodies, make.calls) == ([b"{}1"] * 4, 1)
+
+
+@pytest.mark.parametrize("end", ["canceled", "failed"])
+async def test_who_waits_for_an_answer_that_fails_makes_its_own(index: Index, end: str) -> None:
+    (_, answers), make, own = answers_of(index), Handler(), Handler()
+    make.gate.clear()
+    leader = asyncio.create_task(ask(answers, make))
+    await settle()
+    waiting = [asyncio.create_task(ask(answers, own)) for _ in range(2)]
+    await settle()
+    make.fails = end == "failed"
+    if end == "failed":
+        make.gate.set()
+    else:
+        leader.cancel()
+    assert sorted(await asyncio.gather(*waiting)) == [b"{}1", b"{}2"]
+    with pytest.raises(ValueError if end == "failed" else asyncio.CancelledError):
+        await leader
+    assert make.calls == 1, "an error is not kept"
+
+
+async def test_nobody_waits_for_an_answer_whose_maker_waits_for_its_turn(index: Index) -> None:
+    (_, answers), late, own = answers_of(index), Handler(), Handler()
+    late.gate.clear()
+    waiting = asyncio.create_task(ask(answers, late, at_once=False))
+    await settle()
+    assert await ask(answers, own) == b"{}1"
+    late.gate.set()
+    assert await waiting == b"{}1"
+    assert own.calls == 1
+
+
+async def test_a_failed_read_is_tried_again(index: Index) -> None:
+    (_, answers), make = answers_of(index), Handler()
+    index.fails = True
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            await ask(answers, make)
+    index.fails = False
+    assert await ask(answers, make) == b"{}1"
+
+
+async def test_memory_stays_within_the_bound(index: Index) -> None:
+    every, answers = answers_of(index, 100_000)
+    other = every.of(cast(ChainServer, Index()), MAINNET)
+    often, make = Handler(b"often"), Handler(bytes(5_000))
+    await ask(other, Handler(bytes(30_000)))
+    for number in range(100):
+        assert await ask(answers, often) == b"often1", "what is used is kept"
+        await ask(answers, make, (f"/{number}", None))
+        assert every.size_bytes <= 100_000
+    assert other.size_bytes > 30_000, "the one that has the most gives room"
+    index.state = LATE
+    await ask(answers, often)
+    assert answers.size_bytes < 2_000
+    long = Handler(bytes(1_000_000))
+    assert [len(await ask(answers, long, ("/long", None))) for _ in range(2)] == [1_000_001] * 2
+    assert (long.calls, answers.size_bytes < 2_000) == (2, True)
