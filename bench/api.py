@@ -8,6 +8,9 @@ should be at most 1.5 times the bare handler's.
 Each turn sends the requests twice: as fast as answers arrive, and at the same pace for both. At full speed the bare
 server answers more often, so the processes that it writes to are awake more often, and a write costs it less. The last
 column is the CPU of Postgres and Valkey at full speed. ACCESS_LOG=off disables the log.
+
+A second table has what a question costs that is asked again (docs/decisions/0077). In the first one each request has
+`Cache-Control: no-cache`, so that it is answered anew.
 """
 
 import asyncio
@@ -57,6 +60,8 @@ _KEYS = 50
 _CONNECTIONS = 16
 _PACE = 1_000.0  # requests per second: fewer than either server can answer
 _LISTED = 10_000  # of each: holders, mints, assets of a policy, delegators
+_DIFFERENT = 1_000  # questions in turn
+_IN_A_BLOCK = 20  # questions between two blocks
 _MANY = b"\1" * 28
 _ASSET = f"{bytes(28).hex()}.{b'token'.hex()}"
 _PATHS = {
@@ -232,8 +237,8 @@ def _listening(process: psutil.Process, port: int) -> list[Any]:
     ]
 
 
-async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: float = math.inf) -> list[float]:
-    """Send `count` requests over some connections, each key in turn, at most `per_s` a second; the time of each."""
+async def ask(port: int, requests: Sequence[bytes], per_s: float = math.inf) -> list[float]:
+    """Send requests over some connections, at most `per_s` a second; the time of each."""
     took_s: list[float] = []
     first_s = time.perf_counter()
 
@@ -252,12 +257,19 @@ async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: floa
             took_s.append(time.perf_counter() - began)
         writer.close()
 
-    requests = [
-        f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {keys[n % len(keys)]}\r\n\r\n".encode()
-        for n in range(count)
-    ]
     await asyncio.gather(*(send(start, requests[start::_CONNECTIONS]) for start in range(_CONNECTIONS)))
     return took_s
+
+
+def requests_of(paths: Sequence[str], keys: Sequence[str], count: int, header: str = "") -> list[bytes]:
+    """Requests with each path and each key in turn, and one more header line."""
+    return [
+        (
+            f"GET {paths[n % len(paths)]} HTTP/1.1\r\nHost: bench\r\n{header}"
+            f"Authorization: Bearer {keys[n % len(keys)]}\r\n\r\n"
+        ).encode()
+        for n in range(count)
+    ]
 
 
 class ServersAsked:
@@ -286,20 +298,63 @@ class ServersAsked:
         await self._valkey.aclose()
 
 
-async def turn(
-    port: int, served: list[psutil.Process], asked: ServersAsked, path: str, keys: Sequence[str], count: int
-) -> Turn:
+async def turn(port: int, served: list[psutil.Process], asked: ServersAsked, requests: Sequence[bytes]) -> Turn:
     """Send requests, and measure their cost to the server."""
+    asked_before, began, began_cpu = await asked.cpu_s(), time.perf_counter(), _cpu_s(served)
+    each_s = await ask(port, requests)
+    wall_s, own_s = time.perf_counter() - began, _cpu_s(served) - began_cpu
+    asked_s, began_cpu = await asked.cpu_s() - asked_before, _cpu_s(served)
+    await ask(port, requests, _PACE)
+    return Turn(wall_s, own_s, asked_s, each_s, _cpu_s(served) - began_cpu)
 
-    def cpu_s() -> float:
-        return sum(sum(process.cpu_times()[:2]) for process in served)
 
-    asked_before, began, began_cpu = await asked.cpu_s(), time.perf_counter(), cpu_s()
-    each_s = await ask(port, path, keys, count)
-    wall_s, own_s = time.perf_counter() - began, cpu_s() - began_cpu
-    asked_s, began_cpu = await asked.cpu_s() - asked_before, cpu_s()
-    await ask(port, path, keys, count, _PACE)
-    return Turn(wall_s, own_s, asked_s, each_s, cpu_s() - began_cpu)
+def _cpu_s(served: Sequence[psutil.Process]) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in served)
+
+
+async def _asked_again(url: str, redis_url: str, keys: Sequence[str], count: int, rounds: int, folder: Path) -> Table:
+    """What questions cost that are asked again, with one worker."""
+    table = Table("", "question", "API us", "Postgres and Valkey us", "of the first time", title="asked again")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    db = await database.connect(url, MAINNET)
+    asked = ServersAsked(await asyncpg.connect(url), redis_url)
+    async with whole(url, redis_url, 1, folder) as (port, served):
+        await ask(port, requests_of([next(iter(_PATHS.values()))], keys, len(keys)))
+        await asked.until_limits_are_shared()
+        for name, path in _PATHS.items():
+            many = [f"{path}?n={number}" for number in range(_DIFFERENT)]
+            kinds: dict[str, list[list[bytes]]] = {
+                "first time": [requests_of([path], keys, count, "Cache-Control: no-cache\r\n")],
+                "again, one key": [requests_of([path], keys[:1], count)],
+                "again, other keys": [requests_of([path], keys, count)],
+                "after each block": [requests_of(many[:_IN_A_BLOCK], keys, _IN_A_BLOCK)] * (count // _IN_A_BLOCK),
+                f"{_DIFFERENT:,} different ones": [requests_of(many, keys, max(count, _DIFFERENT))],
+            }
+            costs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+            for _ in range(rounds + 1):
+                for kind, groups in kinds.items():
+                    own, others = _cpu_s(served), await asked.cpu_s()
+                    for requests in groups:
+                        if len(groups) > 1:
+                            await db.execute("UPDATE tip SET block_hash = sha256(block_hash)")
+                        await ask(port, requests)
+                    sent = sum(map(len, groups))
+                    spent = _cpu_s(served) - own, await asked.cpu_s() - others
+                    costs[kind].append((spent[0] / sent * 1e6, spent[1] / sent * 1e6))
+            medians = {
+                kind: [statistics.median(column) for column in zip(*spent[1:], strict=True)]
+                for kind, spent in costs.items()
+            }
+            first = sum(medians["first time"])
+            for kind, (own_us, others_us) in medians.items():
+                share = (own_us + others_us) / first
+                table.add_row(
+                    name if kind == "first time" else "", kind, f"{own_us:,.0f}", f"{others_us:,.0f}", f"{share:.2f}"
+                )
+    await asked.close()
+    await db.close()
+    return table
 
 
 async def _compare(
@@ -315,13 +370,15 @@ async def _compare(
     asked = ServersAsked(await asyncpg.connect(url), redis_url)
     async with bare(url, workers) as plain, whole(url, redis_url, workers, folder) as full:
         both = {"bare": plain, "whole": full}
-        await ask(full[0], next(iter(_PATHS.values())), keys, len(keys))
+        await ask(full[0], requests_of([next(iter(_PATHS.values()))], keys, len(keys)))
         await asked.until_limits_are_shared()
         for name, path in _PATHS.items():
+            # NOTE: answered anew, as by the bare handler, which keeps nothing.
+            requests = requests_of([path], keys, count, "Cache-Control: no-cache\r\n")
             turns: dict[str, list[Turn]] = {kind: [] for kind in both}
             for _ in range(rounds + 1):
                 for kind, (port, served) in both.items():
-                    turns[kind].append(await turn(port, served, asked, path, keys, count))
+                    turns[kind].append(await turn(port, served, asked, requests))
             # The first turn of each is a warm-up.
             table.add_row(name, "bare", *_figures(turns["bare"], count, None))
             table.add_row("", "whole", *_figures(turns["whole"], count, turns["bare"]))
@@ -358,6 +415,7 @@ async def _measure(count: int, rounds: int, workers: Sequence[int]) -> None:
         with TemporaryDirectory(prefix="bench_") as folder:
             for number in workers:
                 console.print(await _compare(url, running.redis_url, number, keys, count, rounds, Path(folder)))
+            console.print(await _asked_again(url, running.redis_url, keys, count, rounds, Path(folder)))
 
 
 def main(

@@ -88,8 +88,10 @@ class _Client(asyncio.Protocol):
 
 
 def api_request(path: str, key: str) -> bytes:
-    """A request with an API key."""
-    return f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    """A request with an API key, which is answered anew."""
+    return (
+        f"GET {path} HTTP/1.1\r\nHost: bench\r\nCache-Control: no-cache\r\nAuthorization: Bearer {key}\r\n\r\n"
+    ).encode()
 
 
 async def hear(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Heard:
