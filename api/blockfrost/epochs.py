@@ -13,6 +13,7 @@ from api.chain import epochs, network
 from api.chain.epochs import EpochKind, EpochQuestion
 from api.chain.pools import show_ratio
 from shared import sql
+from shared.network import Network
 from shared.sql import Connection
 
 Json = dict[str, Any]
@@ -65,7 +66,7 @@ _hashes = {order: sql.beside(__file__).values("hashes", bytes, order=order) for 
 async def info(ask: ChainAsk[OneEpoch]) -> Epoch:
     """Get an epoch by number, or the latest one."""
     async with ask.snapshot() as db:
-        [shown] = await _shown(db, [await _one(db, ask, ask.question.epoch)])
+        [shown] = await _shown(db, ask.network, [await _one(db, ask, ask.question.epoch)])
     return shown
 
 
@@ -75,7 +76,7 @@ async def following(ask: ChainAsk[Neighbours]) -> list[Epoch]:
     async with ask.snapshot() as db:
         first = (await _one(db, ask, asked.epoch)).epoch_no + 1 + asked.offset
         numbers = range(first, min(first + asked.count, MAX_NUMBER + 1))
-        return await _shown(db, await epochs.some(db, numbers, ask.network))
+        return await _shown(db, ask.network, await epochs.some(db, numbers, ask.network))
 
 
 async def preceding(ask: ChainAsk[Neighbours]) -> list[Epoch]:
@@ -84,7 +85,7 @@ async def preceding(ask: ChainAsk[Neighbours]) -> list[Epoch]:
     async with ask.snapshot() as db:
         beyond = (await _one(db, ask, asked.epoch)).epoch_no - asked.offset
         numbers = range(max(beyond - asked.count, 0), beyond)
-        return await _shown(db, await epochs.some(db, numbers, ask.network))
+        return await _shown(db, ask.network, await epochs.some(db, numbers, ask.network))
 
 
 async def blocks(ask: ChainAsk[EpochBlocks]) -> list[str]:
@@ -111,8 +112,8 @@ async def _one(db: Connection, ask: ChainAsk[Any], epoch_no: int | None) -> epoc
     return (await epochs.get_epoch(ask.about(EpochQuestion(epoch=epoch_no), db))).data
 
 
-async def _shown(db: Connection, found: Sequence[epochs.Epoch]) -> list[Epoch]:
-    stakes = await network.active_stakes(db, [told.epoch_no for told in found])
+async def _shown(db: Connection, asked: Network, found: Sequence[epochs.Epoch]) -> list[Epoch]:
+    stakes = await network.active_stakes(db, asked, [told.epoch_no for told in found])
     return [
         Epoch(
             epoch=told.epoch_no,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
 from typing import Annotated
+from uuid import UUID
 
 import msgspec
 
@@ -14,7 +15,7 @@ from api.chain import tip
 from api.chain.pools import show_ratio
 from api.chain.tip import Tip
 from shared import sql
-from shared.network import MAX_SUPPLY
+from shared.network import MAX_SUPPLY, Network
 from shared.sql import Connection
 
 
@@ -138,9 +139,19 @@ class Shelley(msgspec.Struct, frozen=True, rename="camel"):
     max_lovelace_supply: int
 
 
+class _SnapshotRow(msgspec.Struct, frozen=True):
+    last_hash: bytes | None
+    numbering: UUID
+    told_by: int | None
+
+
+_MAX_ADDED_UP = 1_000
+_added_up: dict[tuple[int, _SnapshotRow], int] = {}  # lovelace, the oldest first
+
 _decode_shelley = msgspec.json.Decoder(Shelley).decode
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _StateRow)
+_stake_snapshots = _sql.query("stake_snapshots", _SnapshotRow)
 _active_stakes = _sql.values("active_stakes", int)
 _configurations = _sql.query("configurations", _ConfigurationRow)
 _shelley = _sql.query("shelley", _ShelleyRow)
@@ -153,7 +164,7 @@ async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
         last = await tip.read(db)
         epoch_no = network.epoch_of(last.slot_no)
         row = await _state.only(db)
-        active = await active_stake(db, epoch_no)
+        active = await active_stake(db, network, epoch_no)
     return ChainAnswer(
         data=NetworkSummary(
             network=network.name,
@@ -174,15 +185,25 @@ async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
     )
 
 
-async def active_stake(db: Connection, epoch_no: int) -> int:
+async def active_stake(db: Connection, network: Network, epoch_no: int) -> int:
     """The lovelace that counts in an epoch, 0 if the index did not see its stake snapshot."""
-    [lovelace] = await active_stakes(db, [epoch_no])
+    [lovelace] = await active_stakes(db, network, [epoch_no])
     return lovelace
 
 
-async def active_stakes(db: Connection, numbers: Sequence[int]) -> list[int]:
-    """The same for some epochs."""
-    return await _active_stakes.all(db, numbers)
+async def active_stakes(db: Connection, network: Network, numbers: Sequence[int]) -> list[int]:
+    """The same for some epochs, in a snapshot. They are added up once for each state of a stake snapshot."""
+    taken_at = [network.epoch_start(max(epoch_no - 1, 0)) for epoch_no in numbers]
+    states = list(zip(numbers, await _stake_snapshots.all(db, numbers, taken_at), strict=True))
+    missing = [state for state in states if state not in _added_up]
+    if missing:
+        sums = dict(zip(missing, await _active_stakes.all(db, [epoch_no for epoch_no, _ in missing]), strict=True))
+        stakes = [sums[state] if state in sums else _added_up[state] for state in states]
+        _added_up.update(sums)
+        while len(_added_up) > _MAX_ADDED_UP:
+            del _added_up[next(iter(_added_up))]
+        return stakes
+    return [_added_up[state] for state in states]
 
 
 async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:

@@ -128,6 +128,24 @@ async def test_a_reading_of_the_ledger_ends_what_is_kept(api: Client, paid: Chai
     assert (await api.get(HISTORY, key)).body != first.body
 
 
+async def test_the_stake_of_an_epoch_is_added_up_once(api: Client, paid: Chain, key: str) -> None:
+    async def active() -> str:
+        reply = await api.call("GET", "/v1/network", key, headers=ANEW)
+        stake: str = reply.body["data"]["stake"]["active"]
+        return stake
+
+    await paid._db.execute("INSERT INTO pool_epoch (pool_no, epoch_no, active_stake) VALUES (1, 0, 5), (2, 0, 6)")
+    assert await active() == "11"
+    await paid._db.execute("UPDATE pool_epoch SET active_stake = 7 WHERE pool_no = 1")
+    assert await active() == "11", "which only a reading or another fork changes"
+    await paid._db.execute("INSERT INTO ledger_state (slot_no, epoch_no) VALUES (10, 0)")
+    assert await active() == "13"
+    await paid._db.execute("UPDATE pool_epoch SET active_stake = 8 WHERE pool_no = 1")
+    assert await active() == "13"
+    await reader._set_next_stake_no.run(paid._db, 1)
+    assert await active() == "14"
+
+
 async def test_many_who_ask_at_once_are_all_counted(
     api: Client,
     paid: Chain,
