@@ -644,7 +644,8 @@ async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subje
             await asking.refused("too_many_concurrent_requests", "list_users", users, partner)
     await asyncio.gather(*waiting)
     await db.execute("UPDATE chain_preview.tx SET outputs = '\\x00'")
-    await asking.refused("internal_error", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", key)
+    anew = {"Cache-Control": "no-cache"}  # the answer from before the damage is kept
+    await asking.refused("internal_error", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", key, headers=anew)
     await db.execute("UPDATE partner.schema_version SET version = version + 1")
     await asking.refused("upgrade_in_progress", "create_user", "POST /v1/admin/users", partner, {"name": "Example"})
     await db.execute("UPDATE partner.schema_version SET version = version - 1")
