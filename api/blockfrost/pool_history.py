@@ -67,7 +67,7 @@ async def listed(ask: ChainAsk[PoolEpochs]) -> list[PoolEpoch]:
             raise errors.pool_not_found()
         ask.notes.known_epochs = show_epochs(await _known.all(db))
         rows = await _epochs[asked.order].all(db, pool_no, asked.count, asked.offset)
-        stakes = await network.active_stakes(db, [row.epoch_no for row in rows])
+        stakes = await network.active_stakes(db, ask.network, [row.epoch_no for row in rows])
         updates, reapings = await _updates.all(db, pool_no), await _reapings.all(db, pool_no)
     epochs = [ask.network.epoch_of(max(slot_of(update.tx_id), 0)) for update in updates]
     active_from = list(zip(active_epochs(epochs, reapings), updates, strict=True))
