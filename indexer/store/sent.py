@@ -7,7 +7,7 @@ of a payment credential have no history that contains all that they spend, so th
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import asyncpg
 import msgspec
@@ -17,7 +17,8 @@ from indexer.store.histories import Lengths, LongHistories
 from shared import packed, sql
 from shared.ledger import LOVELACE_NO, AddressNo
 
-_TRANSACTIONS_AT_ONCE = 1_000
+_TRANSACTIONS_AT_ONCE = 16
+"""Few, since the inputs of one transaction may take megabytes: 243 of them with 880 assets each fit into one."""
 
 
 async def move(db: asyncpg.Connection, amounts: Amounts, lengths: Lengths) -> None:
@@ -47,17 +48,20 @@ class _Owners:
         """What all transactions of some owners have spent from them."""
         found: SentBy = Counter()
         async for part in self._transactions.parts(db, list(owners), rows=_TRANSACTIONS_AT_ONCE):
-            sources = [(tx.owner, source) for tx in part for source in _sources(tx.inputs)]
-            accounts = dict[AddressNo, int]()
-            if self._are_accounts:
-                among = {source.address_no for _, source in sources}
-                accounts = {row.address_no: row.stake_no for row in await _accounts.all(db, list(among))}
-            for owner, source in sources:
+            accounts = await self._accounts(db, part)
+            for owner, source in _spent(part):
                 if owner == (accounts.get(source.address_no) if self._are_accounts else source.address_no):
                     found[owner, LOVELACE_NO] += source.lovelace
                     for asset_no, quantity in source.quantities.items():
                         found[owner, asset_no] += quantity
         return found
+
+    async def _accounts(self, db: asyncpg.Connection, part: "Sequence[_Transaction]") -> dict[AddressNo, int]:
+        """The accounts of the addresses that transactions spend from; empty if the owners are addresses."""
+        if not self._are_accounts:
+            return {}
+        among = {source.address_no for _, source in _spent(part)}
+        return {row.address_no: row.stake_no for row in await _accounts.all(db, list(among))}
 
 
 async def _change(move: sql.Command, db: asyncpg.Connection, sent: SentBy, ended: Collection[int] = ()) -> None:
@@ -68,9 +72,15 @@ async def _change(move: sql.Command, db: asyncpg.Connection, sent: SentBy, ended
         await move.run(db, list(ended), *sql.columns(rows, empty=3))
 
 
-def _sources(inputs: bytes) -> Iterator[packed.Output]:
-    """The outputs that a transaction spends, without those from before the first indexed block."""
-    return (each.source for each in packed.each_input(inputs) if each.source is not None)
+def _spent(part: "Sequence[_Transaction]") -> Iterator[tuple[int, packed.Output]]:
+    """The owners of transactions, and the outputs that each spends, without those from before the first indexed block.
+
+    NOTE: one at a time, since together they may take gigabytes.
+    """
+    for tx in part:
+        for each in packed.each_input(tx.inputs):
+            if each.source is not None:
+                yield tx.owner, each.source
 
 
 class _Account(msgspec.Struct, frozen=True):
