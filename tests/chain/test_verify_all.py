@@ -529,6 +529,10 @@ WITHOUT_NODE = {
         "UPDATE asset SET supply = (supply::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM asset)",
         "asset",
     ),
+    "no reward account of a pool": (
+        "DELETE FROM pool_reward_account WHERE ctid = (SELECT max(ctid) FROM pool_reward_account WHERE tx_id >= 0)",
+        "certificates",
+    ),
     "the highest number for an address": (
         "UPDATE address SET address_no = 2147483647 WHERE address_no = (SELECT max(address_no) FROM address)",
         "address",

@@ -53,6 +53,15 @@ class PoolUpdate(msgspec.Struct, frozen=True):
     parameters: bytes
 
 
+class PoolRewardAccount(msgspec.Struct, frozen=True):
+    """The reward account in a registration of a pool."""
+
+    tx_id: int
+    place: int
+    pool_id: bytes
+    account: bytes
+
+
 class PoolRetirement(msgspec.Struct, frozen=True):
     """The announcement that a pool retires."""
 
@@ -72,7 +81,15 @@ class InstantaneousReward(msgspec.Struct, frozen=True):
     lovelace: int
 
 
-Change = StakeEvent | VoteDelegation | RepresentativeEvent | PoolUpdate | PoolRetirement | InstantaneousReward
+Change = (
+    StakeEvent
+    | VoteDelegation
+    | RepresentativeEvent
+    | PoolUpdate
+    | PoolRewardAccount
+    | PoolRetirement
+    | InstantaneousReward
+)
 
 
 async def wrong(
@@ -107,6 +124,7 @@ def _what(change: Change) -> str:
         VoteDelegation: "vote_delegation",
         RepresentativeEvent: "representative_event",
         PoolUpdate: "pool_update",
+        PoolRewardAccount: "pool_reward_account",
         PoolRetirement: "pool_retirement",
         InstantaneousReward: "instantaneous_reward",
     }
@@ -118,7 +136,9 @@ def _changes(tx_id: int, certificates: list[packed.Certificate], network: Networ
     for each in certificates:
         for change in _changes_of(each, tx_id, place, network):
             yield change
-            place = change.place + 1  # a deregistration and the vote delegation that it ends have the same
+            place = (
+                change.place + 1
+            )  # the two changes of a deregistration have the same, and those of a pool's registration
 
 
 def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Network) -> Iterator[Change]:
@@ -141,6 +161,8 @@ def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Netwo
         yield RepresentativeEvent(tx_id, place, kind, each.deposit, each.representative, url, anchor_hash)
     elif each.pool_id is not None and each.pool is not None and each.type == "stakePoolRegistration":
         yield PoolUpdate(tx_id, place, each.pool_id, packed.pack_pool_parameters(each.pool))
+        if each.pool.reward_account is not None:
+            yield PoolRewardAccount(tx_id, place, each.pool_id, each.pool.reward_account)
     elif each.pool_id is not None and each.retirement_epoch is not None and each.type == "stakePoolRetirement":
         yield PoolRetirement(tx_id, place, each.pool_id, each.retirement_epoch)
 
@@ -159,6 +181,7 @@ _STORED: tuple[
     | sql.Query[VoteDelegation]
     | sql.Query[RepresentativeEvent]
     | sql.Query[PoolUpdate]
+    | sql.Query[PoolRewardAccount]
     | sql.Query[PoolRetirement]
     | sql.Query[InstantaneousReward],
     ...,
@@ -167,6 +190,7 @@ _STORED: tuple[
     _sql.query("vote_delegations", VoteDelegation),
     _sql.query("representative_events", RepresentativeEvent),
     _sql.query("pool_updates", PoolUpdate),
+    _sql.query("pool_reward_accounts", PoolRewardAccount),
     _sql.query("pool_retirements", PoolRetirement),
     _sql.query("instantaneous_rewards", InstantaneousReward),
 )

@@ -18,6 +18,10 @@ FROM representative_event WHERE tx_id >= $1 AND tx_id < $2
 -- name: pool_updates
 SELECT tx_id, place, pool_id, parameters FROM pool_update JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2
 
+-- name: pool_reward_accounts
+SELECT tx_id, place, pool_id, raw AS account
+FROM pool_reward_account JOIN pool USING (pool_no) JOIN stake USING (stake_no) WHERE tx_id >= $1 AND tx_id < $2
+
 -- name: pool_retirements
 SELECT tx_id, place, pool_id, epoch_no FROM pool_retirement JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2
 
