@@ -81,8 +81,8 @@ def tx_id_of(slot_no: int, index: int) -> TxId:
 def script_no_of(script_hash: bytes) -> ScriptNo:
     """The number under which the index lists the redeemers of a script: the first 8 bytes of its hash.
 
-    Two scripts with the same number can be made on purpose, by whoever makes both. They are told apart when the list is
-    read; one for a script that is already there can't be made.
+    Two scripts with the same number can be made on purpose. They are told apart when the list is read, which makes its
+    pages short (docs/decisions/0076).
     """
     return ScriptNo(int.from_bytes(script_hash[:8], signed=True))
 
