@@ -186,6 +186,16 @@ UPDATE pg_index SET indisunique = true WHERE indexrelid = ANY ('{indexes}'::regc
 """Writes a row twice, into each unique index, too: what a table is like after an index was broken."""
 
 ROWS = {
+    "a reward, in its list, too": (
+        "UPDATE reward SET lovelace = lovelace + 5 WHERE stake_no = (SELECT min(stake_no) FROM reward JOIN delegator"
+        " USING (stake_no));"
+        " UPDATE delegator SET amount = amount + 5 WHERE stake_no = (SELECT min(stake_no) FROM reward JOIN delegator"
+        " USING (stake_no));"
+        " TRUNCATE delegator_bucket, live_stake;"
+        " INSERT INTO delegator_bucket SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY 1, 2;"
+        " INSERT INTO live_stake (lovelace) SELECT sum(amount) FROM delegator",
+        "reward_epoch of stake_no",
+    ),
     "the active stake of an old epoch": (
         "UPDATE pool_epoch SET active_stake = active_stake + 1"
         " WHERE ctid = (SELECT min(ctid) FROM pool_epoch WHERE active_stake > 0)",
@@ -320,16 +330,6 @@ OF_NODE = {
         "UPDATE tx t SET size = o.size FROM tx o, (SELECT max(a.tx_id) AS high, min(a.tx_id) AS low FROM tx a) two"
         " WHERE (t.tx_id, o.tx_id) IN ((low, high), (high, low))",
         "size of tx",
-    ),
-    "a reward, in its list, too": (
-        "UPDATE reward SET lovelace = lovelace + 5 WHERE stake_no = (SELECT min(stake_no) FROM reward JOIN delegator"
-        " USING (stake_no));"
-        " UPDATE delegator SET amount = amount + 5 WHERE stake_no = (SELECT min(stake_no) FROM reward JOIN delegator"
-        " USING (stake_no));"
-        " TRUNCATE delegator_bucket, live_stake;"
-        " INSERT INTO delegator_bucket SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY 1, 2;"
-        " INSERT INTO live_stake (lovelace) SELECT sum(amount) FROM delegator",
-        "stake",
     ),
 }
 """The same."""

@@ -325,6 +325,16 @@ async def test_a_corruption_of_rows_is_named_without_a_node(db: asyncpg.Connecti
     assert found and said in str(found)
 
 
+async def test_a_wrong_reward_is_named_against_the_node_too(
+    db: asyncpg.Connection, indexed: tuple[Ledgerline, str]
+) -> None:
+    statement, _ = corruptions.ROWS["a reward, in its list, too"]
+    found = await planted(db, statement, partial(against, network=PREPROD, url=indexed[1]))
+    assert any("stake_test1" in difference for differences in (found or {}).values() for difference in differences), (
+        found
+    )
+
+
 @pytest.mark.parametrize("name", corruptions.OF_NODE)
 async def test_a_corruption_that_only_the_node_shows_is_named_against_it(
     db: asyncpg.Connection, indexed: tuple[Ledgerline, str], name: str

@@ -269,7 +269,7 @@ WITH tip_epoch AS (
     FROM moved, present GROUP BY stake_no
 ), began AS (
     SELECT stake_no, coalesce(reward.lovelace, 0) + coalesce(taken.since, 0) AS lovelace,
-           CASE WHEN (SELECT continues FROM present) THEN coalesce(reward.lovelace, 0)
+           CASE WHEN (SELECT bool_or(continues) FROM present) THEN coalesce(reward.lovelace, 0)
                + coalesce(taken.since, 0) + coalesce(taken.lately, 0) - coalesce(before.lovelace, 0) ELSE 0 END AS paid
     FROM reward FULL JOIN taken USING (stake_no) FULL JOIN (
         SELECT stake_no, entry.lovelace FROM reward_epoch_entry entry, present
@@ -279,7 +279,8 @@ WITH tip_epoch AS (
     SELECT stake_no, entry.lovelace, entry.paid
     FROM reward_epoch_entry entry JOIN present USING (epoch_no)
 )
-SELECT 'reward_epoch of stake_no ' || stake_no AS what, NULL::bytea AS address,
+SELECT 'reward_epoch of stake_no ' || stake_no || ',' AS what,
+       (SELECT raw FROM stake WHERE stake.stake_no = coalesce(indexed.stake_no, began.stake_no) LIMIT 1) AS address,
        coalesce(indexed.lovelace, 0) || ' of which ' || coalesce(indexed.paid, 0) AS indexed,
        coalesce(began.lovelace, 0) || ' of which ' || coalesce(began.paid, 0) AS recomputed
 FROM indexed FULL JOIN began USING (stake_no)
