@@ -140,6 +140,7 @@ class Shelley(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _SnapshotRow(msgspec.Struct, frozen=True):
+    # Of one network: no other chain has its numbering.
     last_hash: bytes | None
     numbering: UUID
     told_by: int | None
@@ -195,15 +196,15 @@ async def active_stakes(db: Connection, network: Network, numbers: Sequence[int]
     """The same for some epochs, in a snapshot. They are added up once for each state of a stake snapshot."""
     taken_at = [network.epoch_start(max(epoch_no - 1, 0)) for epoch_no in numbers]
     states = list(zip(numbers, await _stake_snapshots.all(db, numbers, taken_at), strict=True))
-    missing = [state for state in states if state not in _added_up]
+    known = {state: _added_up[state] for state in states if state in _added_up}  # others may drop it meanwhile
+    missing = [state for state in states if state not in known]
     if missing:
         sums = dict(zip(missing, await _active_stakes.all(db, [epoch_no for epoch_no, _ in missing]), strict=True))
-        stakes = [sums[state] if state in sums else _added_up[state] for state in states]
+        known |= sums
         _added_up.update(sums)
         while len(_added_up) > _MAX_ADDED_UP:
             del _added_up[next(iter(_added_up))]
-        return stakes
-    return [_added_up[state] for state in states]
+    return [known[state] for state in states]
 
 
 async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
