@@ -104,10 +104,10 @@ class LedgerReader:
         nonce = None if nonces is None else answers.nonce_of(nonces)
         configurations = {era: await configuration_of(node, era) for era in GENESIS_ERAS}
         async with self._turn, schema.commit(self._writer):
-            for era, configuration in configurations.items():
-                if configuration is not None:
-                    await _store_configuration.run(self._writer, era, configuration)
             if await position.holds(self._writer, point):
+                for era, configuration in configurations.items():
+                    if configuration is not None:
+                        await _store_configuration.run(self._writer, era, configuration)
                 if parameters is not None:
                     in_names_of_7 = answers.in_names_of_7(parameters).decode()
                     await _store_parameters.run(self._writer, epoch_no, in_names_of_7, nonce)

@@ -21,8 +21,10 @@ from indexer.ledger.comparer import NodeComparer
 from indexer.ledger.reader import LedgerReader
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
+from indexer.store import position
 from indexer.verify.node import ledger_state
 from shared import database
+from shared.ledger import Point
 from shared.network import PREVIEW
 from shared.network_state import Comparison
 from tests.chain.fixtures import NewLedgerline
@@ -258,6 +260,34 @@ async def test_a_known_nonce_outlives_a_node_that_refuses_to_tell_it(known: tupl
     finally:
         await connection.close()
         await db.close()
+        await writer.close()
+
+
+async def test_configurations_are_stored_only_with_the_row_that_ends_kept_answers(
+    known: tuple[Ledgerline, Telling],
+) -> None:
+    """What was read at a point that was undone meanwhile is not stored."""
+    ledgerline, node = known
+    writer, connection = await database.connect(ledgerline.database_url, PREVIEW), await ogmios.connect(node.url)
+    configurations = "(SELECT string_agg(configuration::text, '' ORDER BY era) FROM genesis_configuration)"
+    state = f"SELECT xmin::text, {configurations} FROM ledger_state"  # noqa: S608 - ours
+    try:
+        index = await position.read(writer)
+        assert index is not None
+        reader = LedgerReader(PREVIEW, node.url, ledgerline.database_url, writer, asyncio.Lock(), lambda: None)
+        told = await writer.fetchrow(state)
+        await writer.execute("UPDATE genesis_configuration SET configuration = '{}'")
+        damaged = await writer.fetchrow(state)
+        epoch_no = PREVIEW.epoch_of(index.slot_no)
+        await reader._begin_epoch(connection, Point(index.slot_no, bytes(32)), epoch_no)
+        assert await writer.fetchrow(state) == damaged
+        await reader._begin_epoch(connection, index.point, epoch_no)
+        stored = await writer.fetchrow(state)
+        assert stored[1] == told[1] and stored[0] != told[0]
+        while await reader._step(connection, writer):
+            pass
+    finally:
+        await connection.close()
         await writer.close()
 
 
