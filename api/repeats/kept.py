@@ -32,6 +32,8 @@ _ENTRY_BYTES = 1_024  # what an answer takes besides its URL and its body
 # NOTE: an answer that is made in a later state than the known one is never used, so an old state is read again.
 _KNOWN_FOR_S = 1.0
 
+_HOLDS_UP_FOR_S = 1.0  # how long a read delays the next one: its server may have frozen
+
 Question = tuple[str, str | None]
 """The URL as sent, and the encoding of the answer."""
 
@@ -95,6 +97,7 @@ class OfServer:
         self._known_until = 0.0
         self._reading: asyncio.Task[None] | None = None
         self._next_reading: asyncio.Task[None] | None = None
+        self._begun, self._last = 0, 0  # the number of the last read that has begun, and of that which found `_state`
         self._answers: dict[Question, Encoded] = {}  # made in `_state`; the one used last is the last
         self._being_made: dict[Question, _Making] = {}
         self.size_bytes = 0
@@ -135,7 +138,10 @@ class OfServer:
         self._drop(next(iter(self._answers)))
 
     async def _read_state(self) -> None:
-        """Wait for a read that begins after this call. Requests that arrive during a read share the one after it."""
+        """Wait for a read that begins after this call, after which `_state` is of this one or a later one.
+
+        Requests that arrive during a read share the one after it.
+        """
         if self._next_reading is None:
             self._next_reading = asyncio.create_task(self._read(self._reading))
             self._next_reading.add_done_callback(lifecycle.consume_error)
@@ -143,16 +149,21 @@ class OfServer:
 
     async def _read(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
-            await asyncio.wait((before,))
+            await asyncio.wait((before,), timeout=_HOLDS_UP_FOR_S)
         try:
             async with self._source.connection(self._network) as db:
                 # NOTE: whoever arrives from here on may have got an answer of a later state.
                 self._reading, self._next_reading = self._next_reading, None
+                self._begun += 1
+                number = self._begun
                 known_until = time.monotonic() + _KNOWN_FOR_S
                 state = await _state.one(db)
         finally:
             if self._next_reading is asyncio.current_task():
                 self._next_reading = None
+        if number < self._last:
+            return  # a later one has ended already, and also began after the requests that wait for this one
+        self._last = number
         if state != self._state:
             self._state, self.size_bytes = state, 0
             self._answers.clear()

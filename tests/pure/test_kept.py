@@ -13,6 +13,7 @@ from api.repeats import kept
 from api.repeats.kept import KeptAnswers, OfServer, State
 from api.sources.chain_servers import ChainServer
 from shared.network import MAINNET
+from tests.patience import PATIENCE_S
 
 QUESTION = ("/v1/pools/x", None)
 EARLY, LATE = (State(slot_no, bytes([slot_no]) * 32, UUID(int=1), slot_no, None) for slot_no in (1, 2))
@@ -37,7 +38,7 @@ class Index:
         """The state when the read began."""
         self.reads += 1
         state = self.state
-        await self.gate.wait()
+        await self.gate.wait()  # the gate of that time: a later one is for later reads
         return state
 
 
@@ -112,6 +113,41 @@ async def test_each_kept_answer_follows_a_read_that_began_after_its_request(inde
     assert await first == b"{}1"
     assert await asyncio.gather(*later) == [b"{}2"] * 5
     assert index.reads == 3, "requests that wait share one read"
+
+
+async def test_a_read_that_is_stuck_delays_no_later_one(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_HOLDS_UP_FOR_S", 0.01)
+    (_, answers), make = answers_of(index), Handler()
+    await ask(answers, make)
+    free, stuck = index.gate, asyncio.Event()
+    index.gate = stuck
+    first = asyncio.create_task(ask(answers, make))
+    await settle()
+    index.state, index.gate = LATE, free
+    async with asyncio.timeout(PATIENCE_S):
+        assert [await ask(answers, make) for _ in range(2)] == [b"{}2"] * 2
+    assert not first.done()
+    stuck.set()
+    assert await first == b"{}2", "an answer of EARLY would be older than one that was given"
+    assert (await answers.tip()).slot_no == LATE.slot_no
+    assert make.calls == 2, "what is kept in LATE stays"
+
+
+async def test_reads_that_end_in_their_order_all_count(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_HOLDS_UP_FOR_S", 0.01)
+    (_, answers), make = answers_of(index), Handler()
+    await ask(answers, make)
+    gates = [asyncio.Event() for _ in range(2)]
+    waiting = []
+    for index.state, index.gate in zip((LATE, EARLY), gates, strict=True):
+        reads = index.reads
+        waiting.append(asyncio.create_task(ask(answers, make)))
+        async with asyncio.timeout(PATIENCE_S):
+            while index.reads == reads:
+                await asyncio.sleep(0.001)
+    for gate, asked, body in zip(gates, waiting, (b"{}2", b"{}3"), strict=True):
+        gate.set()
+        assert await asked == body
 
 
 async def test_a_question_of_the_first_time_reads_no_state(index: Index) -> None:
