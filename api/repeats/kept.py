@@ -103,7 +103,7 @@ class OfServer:
         self.size_bytes = 0
 
     async def answer(
-        self, question: Question, make: Callable[[], Awaitable[Encoded | Other]], *, at_once: bool
+        self, question: Question, make: Callable[[], Awaitable[Encoded | Other]], *, at_once: Callable[[], bool]
     ) -> Encoded | Other:
         """The kept answer; otherwise that of `make`, which is kept if it is Encoded.
 
@@ -170,11 +170,16 @@ class OfServer:
         self._known_until = 0.0 if state is None else known_until
 
     async def _make(
-        self, question: Question, state: State, make: Callable[[], Awaitable[Encoded | Other]], *, at_once: bool
+        self,
+        question: Question,
+        state: State,
+        make: Callable[[], Awaitable[Encoded | Other]],
+        *,
+        at_once: Callable[[], bool],
     ) -> Encoded | Other:
         """Make an answer, also for those who ask for it meanwhile in the same state."""
         making, kept = _Making(state, asyncio.get_running_loop().create_future()), None
-        if at_once:
+        if at_once():
             self._being_made[question] = making
         try:
             answer = await make()

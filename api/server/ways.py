@@ -121,8 +121,8 @@ class _Read(_OfApiKey):
             if caching.is_anew(http):
                 return await make()
             encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
-            at_once = source.has_turn(key.network, key.credential_id)
-            return await kept.answer((http.raw_path, encoding), make, at_once=at_once)
+            question = http.raw_path, encoding
+            return await kept.answer(question, make, at_once=lambda: source.has_turn(key.network, key.credential_id))
 
         return await self._of_a_server(key, read, request.notes, on_primary=route.ask is PrimaryAsk)
 

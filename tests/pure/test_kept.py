@@ -81,7 +81,7 @@ def answers_of(index: Index, max_bytes: int = kept.MAX_BYTES) -> tuple[KeptAnswe
 
 async def ask(answers: OfServer, make: Handler, question: kept.Question = QUESTION, *, at_once: bool = True) -> bytes:
     """The body of the answer."""
-    return (await answers.answer(question, make, at_once=at_once)).body
+    return (await answers.answer(question, make, at_once=lambda: at_once)).body
 
 
 async def settle() -> None:
@@ -206,6 +206,23 @@ async def test_nobody_waits_for_an_answer_whose_maker_waits_for_its_turn(index: 
     late.gate.set()
     assert await waiting == b"{}1"
     assert own.calls == 1
+
+
+async def test_a_turn_that_was_lost_while_the_state_was_read_is_waited_for_by_nobody(index: Index) -> None:
+    (_, answers), late, own = answers_of(index), Handler(), Handler()
+    late.gate.clear()
+    index.gate.clear()
+    has_turn = True
+    waiting = asyncio.create_task(answers.answer(QUESTION, late, at_once=lambda: has_turn))
+    await settle()
+    has_turn = False
+    index.gate.set()
+    await settle()
+    assert late.calls == 1
+    assert await ask(answers, own) == b"{}1"
+    assert not waiting.done()
+    late.gate.set()
+    await waiting
 
 
 async def test_a_failed_read_is_tried_again(index: Index) -> None:
