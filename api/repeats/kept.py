@@ -27,7 +27,7 @@ of a hundred entries fit, more than a worker makes between two blocks of mainnet
 """
 
 _MAX_BYTES_EACH = MAX_IN_MEMORY_BYTES
-_ENTRY_BYTES = 1_024  # what an answer takes besides its URL and its body
+_ENTRY_BYTES = 1_024  # what an answer takes besides its URL, its headers and its body
 
 # NOTE: an answer that is made in a later state than the known one is never used, so an old state is read again.
 _KNOWN_FOR_S = 1.0
@@ -216,4 +216,5 @@ class OfServer:
 
 
 def _size_bytes(question: Question, kept: Encoded) -> int:
-    return _ENTRY_BYTES + len(question[0]) + len(kept.body)
+    headers = (*kept.validators.values(), *kept.headers.values())  # a Link repeats the URL, up to three times as long
+    return _ENTRY_BYTES + len(question[0]) + sum(map(len, headers)) + len(kept.body)

@@ -1,7 +1,7 @@
 """Kept answers, without servers: who waits for whom, what is dropped, and how much memory they take."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 from uuid import UUID
@@ -45,15 +45,15 @@ class Index:
 class Handler:
     """A handler that answers when `gate` is open, and counts its calls."""
 
-    def __init__(self, body: bytes = b"{}") -> None:
-        self.body, self.calls, self.fails = body, 0, False
+    def __init__(self, body: bytes = b"{}", headers: Mapping[str, str] | None = None) -> None:
+        self.body, self.headers, self.calls, self.fails = body, headers or {}, 0, False
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def __call__(self) -> Encoded:
         """The answer."""
         self.calls += 1
-        answer = Encoded(200, {}, {}, self.body + b"%d" % self.calls, None)
+        answer = Encoded(200, {}, self.headers, self.body + b"%d" % self.calls, None)
         await self.gate.wait()
         if self.fails:
             raise ValueError
@@ -251,3 +251,14 @@ async def test_memory_stays_within_the_bound(index: Index) -> None:
     long = Handler(bytes(1_000_000))
     assert [len(await ask(answers, long, ("/long", None))) for _ in range(2)] == [1_000_001] * 2
     assert (long.calls, answers.size_bytes < 2_000) == (2, True)
+
+
+async def test_memory_counts_headers(index: Index) -> None:
+    every, answers = answers_of(index)
+    await ask(answers, Handler())
+    without = every.size_bytes
+    await ask(answers, Handler(headers={"Link": "x" * 6_000}), ("/v1/pools/y", None))
+    assert every.size_bytes == 2 * without + 6_000
+    index.state = LATE
+    await ask(answers, Handler())
+    assert every.size_bytes == without
