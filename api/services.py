@@ -99,9 +99,8 @@ class Services(msgspec.Struct, frozen=True):
 async def opened(
     settings: Settings, servers: Servers, endpoints: Mapping[int, str], stop: asyncio.Event
 ) -> AsyncIterator[Services]:
-    """Connect to the servers, waiting for each. Raises Stopped if `stop` is set meanwhile.
-
-    `endpoints` are the names of endpoints, for usage, by the number that they have in a spool.
+    """Connect to the servers, waiting for each. Raises Stopped if `stop` is set meanwhile. `endpoints` are the names of
+    endpoints, for usage, by the number that they have in a spool.
     """
     async with AsyncExitStack() as stack:
         pools = _Pools(servers.database_url, stop, stack)
