@@ -215,7 +215,7 @@ async def history(ask: ChainAsk[AccountPage]) -> list[ActiveStake]:
     """List the stake of an account by epoch."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        return await stakes.history(db, raw, ask.question, ask.network, ask.notes) or await _none(db, raw)
+        return await stakes.history(db, raw, ask.question, ask.notes) or await _none(db, raw)
 
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:

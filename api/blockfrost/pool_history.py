@@ -9,13 +9,11 @@ import msgspec
 from api import errors
 from api.ask import ChainAsk
 from api.blockfrost.paging import Page
-from api.blockfrost.rewards import show_epochs
+from api.blockfrost.rewards import active_epochs, show_epochs
 from api.chain import network, tip
 from api.chain.pools import PoolIdKind
 from shared import packed, sql
-from shared.ledger import PoolNo, slot_of
-
-_NEW_AFTER_EPOCHS, _CHANGED_AFTER_EPOCHS = 2, 3  # `insertPoolRegister` of cardano-db-sync
+from shared.ledger import PoolNo
 
 
 class PoolEpochs(Page, frozen=True, kw_only=True):
@@ -69,8 +67,8 @@ async def listed(ask: ChainAsk[PoolEpochs]) -> list[PoolEpoch]:
         rows = await _epochs[asked.order].all(db, pool_no, asked.count, asked.offset)
         stakes = await network.active_stakes(db, ask.network, [row.epoch_no for row in rows])
         updates, reapings = await _updates.all(db, pool_no), await _reapings.all(db, pool_no)
-    epochs = [ask.network.epoch_of(max(slot_of(update.tx_id), 0)) for update in updates]
-    active_from = list(zip(active_epochs(epochs, reapings), updates, strict=True))
+    since = active_epochs([update.tx_id for update in updates], reapings, ask.network)
+    active_from = list(zip(since, updates, strict=True))
     return [
         PoolEpoch(
             row.epoch_no,
@@ -83,17 +81,6 @@ async def listed(ask: ChainAsk[PoolEpochs]) -> list[PoolEpoch]:
         )
         for row, whole in zip(rows, stakes, strict=True)
     ]
-
-
-def active_epochs(updates: Sequence[int], reapings: Sequence[int]) -> list[int]:
-    """The epoch from which the parameters of each registration count, given the epochs of all and of retirements."""
-    found = []
-    before: int | None = None
-    for epoch in updates:
-        known = before is not None and not any(before < reaped <= epoch for reaped in reapings)
-        found.append(epoch + (_CHANGED_AFTER_EPOCHS if known else _NEW_AFTER_EPOCHS))
-        before = epoch
-    return found
 
 
 def _fees(row: _Row, parameters: Sequence[bytes]) -> int:

@@ -16,22 +16,14 @@ ORDER BY epoch_no
 SELECT epoch_no, entries FROM reward_epoch WHERE chunk = $1
 
 -- name: events
--- The certificates of the account with number $1 about its stake, in order.
-SELECT kind, pool_no, epoch_no FROM stake_event WHERE stake_no = $1 ORDER BY tx_id, place
-
--- name: updates
--- The registrations, in order, of the pools whose reward account is or was that with number $1; the parameters of those
--- that name it.
-SELECT updated.tx_id, updated.pool_no, CASE WHEN own.stake_no IS NOT NULL THEN updated.parameters END AS parameters
-FROM (SELECT DISTINCT pool_no FROM pool_reward_account WHERE stake_no = $1) led
-JOIN pool_update updated ON updated.pool_no = led.pool_no
-LEFT JOIN pool_reward_account own
-    ON own.stake_no = $1 AND own.tx_id = updated.tx_id AND own.place = updated.place
-ORDER BY updated.tx_id, updated.place
+-- The last certificate of each epoch of the account with number $1 about its stake, in order.
+SELECT DISTINCT ON (epoch_no) kind, pool_no, epoch_no FROM stake_event WHERE stake_no = $1
+ORDER BY epoch_no, tx_id DESC, place DESC
 
 -- name: reapings
--- When the pools $2 retired, and whether the account with number $1 was their reward account then: that of the last
--- registration before the retirement was announced, since a later one would have cancelled it.
+-- When the pools $2, and those that ever named the account with number $1, retired, and whether it was their reward
+-- account then: that of the last registration before the retirement was announced, since a later one would have
+-- cancelled it.
 SELECT reaping.pool_no, reaping.epoch_no, own.stake_no IS NOT NULL AS refunds
 FROM pool_reaping reaping
 CROSS JOIN LATERAL (
@@ -45,11 +37,30 @@ CROSS JOIN LATERAL (
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) updated
 LEFT JOIN pool_reward_account own ON own.stake_no = $1 AND own.tx_id = updated.tx_id AND own.place = updated.place
-WHERE reaping.pool_no = ANY ($2::integer[])
+WHERE reaping.pool_no IN (
+    SELECT unnest($2::integer[]) UNION SELECT pool_no FROM pool_reward_account WHERE stake_no = $1
+)
 
 -- name: made
--- The epochs in which the pools $1 made blocks. Cost: the epochs of these pools.
-SELECT pool_no, epoch_no FROM pool_epoch WHERE pool_no = ANY ($1::integer[]) AND blocks > 0
+-- Which of the pools $1 made blocks in the epochs $2, one for each. Cost: one look-up for each.
+SELECT pool_no, epoch_no FROM unnest($1::integer[], $2::integer[]) AS joined (pool_no, epoch_no)
+JOIN pool_epoch USING (pool_no, epoch_no)
+WHERE blocks > 0
+
+-- name: led_made
+-- The pools that ever named the account with number $1, in those of the epochs $2 in which they made blocks.
+SELECT pool_no, epoch_no
+FROM (SELECT DISTINCT pool_no FROM pool_reward_account WHERE stake_no = $1) led JOIN pool_epoch USING (pool_no)
+WHERE epoch_no = ANY ($2::integer[]) AND blocks > 0
+
+-- name: updates
+-- The registrations, in order, of those of the pools $2 that ever named the account with number $1, and which name it.
+SELECT updated.tx_id, updated.pool_no, own.stake_no IS NOT NULL AS named
+FROM (SELECT DISTINCT pool_no FROM pool_reward_account WHERE stake_no = $1 AND pool_no = ANY ($2::integer[])) led
+JOIN pool_update updated ON updated.pool_no = led.pool_no
+LEFT JOIN pool_reward_account own
+    ON own.stake_no = $1 AND own.tx_id = updated.tx_id AND own.place = updated.place
+ORDER BY updated.tx_id, updated.place
 
 -- name: pools
 -- The ids of the pools with the numbers $1.

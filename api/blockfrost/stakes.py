@@ -19,7 +19,7 @@ from api.chain.epochs import EpochKind, EpochQuestion
 from api.chain.pools import PoolIdKind, show_pool_id
 from shared import address, sql
 from shared.ledger import PoolNo, StakeNo
-from shared.network import POOL_DEPOSIT, Network
+from shared.network import POOL_DEPOSIT
 from shared.sql import Connection
 
 _members = struct.Struct(">iq").iter_unpack
@@ -130,11 +130,11 @@ async def of_pool(ask: ChainAsk[PoolStakesPage]) -> list[PoolStake]:
         return await _shown(db, epoch_no, await _page(db, asked, epoch_no, pool_no))
 
 
-async def history(db: Connection, account: bytes, asked: Page, network: Network, notes: Notes) -> list[ActiveStake]:
+async def history(db: Connection, account: bytes, asked: Page, notes: Notes) -> list[ActiveStake]:
     """A page of the stakes of an account by epoch, in a snapshot. Notes the epochs for which they are known."""
     known = await _known.all(db)
     notes.known_epochs = rewards.show_epochs(known)
-    found = await rewards.past(db, account, network)
+    found = await rewards.past(db, account)
     if found is None:
         return []
     stake_no, past = found

@@ -228,7 +228,8 @@ async def earnings(db: asyncpg.Connection, network: Network, paid_in: int) -> li
     or what was paid is not known.
     """
     earned_in = paid_in - PAID_AFTER_EPOCHS
-    return await _earnings.all(db, earned_in, paid_in, _first_tx_id(network, earned_in - 1), POOL_DEPOSIT)
+    before, opened = _first_tx_id(network, earned_in - 2), _first_tx_id(network, earned_in - 1)
+    return await _earnings.all(db, earned_in, paid_in, opened, POOL_DEPOSIT, before)
 
 
 # Stake snapshots ------------------------------------------------------------------------------------------------------

@@ -120,17 +120,33 @@ ON CONFLICT (chunk, epoch_no) DO UPDATE SET entries = present.entries || exclude
 
 -- name: earnings
 -- The delegators of pools in the stake snapshot of epoch $1, and their rewards for it, which the beginning of epoch $2
--- paid, less the deposits $4 that it returned; $3 is the first tx_id after that snapshot's delegations. Without a row
--- if the snapshot or what was paid is not known. The account that leads a pool counts for it, and for the first if it
--- leads several; others count for the pool to which they delegated. Cost: one pass over all accounts and the snapshot.
+-- paid, less the deposits $4 that it returned; $3 is the first tx_id after that snapshot's delegations, $5 the first of
+-- the epoch before. Without a row if the snapshot or what was paid is not known. An account counts for the pool to
+-- which it delegated if that made blocks, else for the one that it leads, the first of several: anyone can register a
+-- pool that names another's account. A pool's first registration, also after it retired, counts two epochs later, a
+-- change three, as in `active_epochs` of api/blockfrost/rewards.py: a registration is a change if no retirement was
+-- announced since the one before that took place. Cost: one pass over all accounts and the snapshot.
 WITH made AS MATERIALIZED (
     SELECT pool_no FROM pool_epoch WHERE epoch_no = $1 AND blocks > 0
 ), updated AS (
-    SELECT DISTINCT ON (pool_no) pool_no, tx_id, place FROM pool_update WHERE tx_id < $3
+    SELECT DISTINCT ON (pool_no) pool_no, tx_id, place
+    FROM pool_update present JOIN made USING (pool_no)
+    WHERE tx_id < $3 AND (tx_id < $5 OR NOT EXISTS (
+        SELECT FROM (
+            SELECT tx_id, place FROM pool_update
+            WHERE pool_update.pool_no = present.pool_no AND (tx_id, place) < (present.tx_id, present.place)
+            ORDER BY tx_id DESC, place DESC LIMIT 1
+        ) before
+        WHERE NOT EXISTS (
+            SELECT FROM pool_retirement announced JOIN pool_reaping reaping USING (pool_no, epoch_no)
+            WHERE announced.pool_no = present.pool_no AND epoch_no <= $1 - 2
+              AND (announced.tx_id, announced.place) > (before.tx_id, before.place)
+        )
+    ))
     ORDER BY pool_no, tx_id DESC, place DESC
 ), leads AS MATERIALIZED (
     SELECT own.stake_no, min(own.pool_no) AS pool_no
-    FROM updated JOIN made USING (pool_no) JOIN pool_reward_account own USING (pool_no, tx_id, place)
+    FROM updated JOIN pool_reward_account own USING (pool_no, tx_id, place)
     GROUP BY own.stake_no
 ), returned AS MATERIALIZED (
     SELECT own.stake_no, $4::bigint * count(*) AS lovelace
@@ -151,16 +167,18 @@ WITH made AS MATERIALIZED (
     GROUP BY own.stake_no
 ), members AS MATERIALIZED (
     SELECT pool_no, stake_no FROM stake_snapshot_entry WHERE epoch_no = $1
+), joined AS (
+    SELECT pool_no, stake_no FROM members JOIN made USING (pool_no)
 ), earned AS (
-    SELECT coalesce(leads.pool_no, members.pool_no) AS pool_no, paid - coalesce(returned.lovelace, 0) AS lovelace
+    SELECT coalesce(joined.pool_no, leads.pool_no) AS pool_no, paid - coalesce(returned.lovelace, 0) AS lovelace
     FROM reward_epoch_entry
-    LEFT JOIN leads USING (stake_no) LEFT JOIN members USING (stake_no) LEFT JOIN returned USING (stake_no)
+    LEFT JOIN joined USING (stake_no) LEFT JOIN leads USING (stake_no) LEFT JOIN returned USING (stake_no)
     WHERE epoch_no = $2 AND paid > coalesce(returned.lovelace, 0)
 )
 SELECT pool_no, coalesce(counted.delegators, 0) AS delegators, coalesce(summed.lovelace, 0) AS lovelace
 FROM (SELECT pool_no, count(*) AS delegators FROM members GROUP BY pool_no) counted
 FULL JOIN (
-    SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM earned JOIN made USING (pool_no) GROUP BY pool_no
+    SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM earned WHERE pool_no IS NOT NULL GROUP BY pool_no
 ) summed USING (pool_no)
 WHERE EXISTS (SELECT FROM reward_round WHERE epoch_no = $2 - 1) AND EXISTS (SELECT FROM members)
 

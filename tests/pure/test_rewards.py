@@ -4,23 +4,26 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from api.blockfrost.rewards import Event, Past, PoolUpdate, Reaping, rewards, show_epochs
-from shared import packed
+from api.blockfrost.rewards import (
+    Event,
+    Past,
+    PoolUpdate,
+    Reaping,
+    active_epochs,
+    deposits,
+    leading_by,
+    rewards,
+    show_epochs,
+)
 from shared.ledger import PoolNo, tx_id_of
 from shared.network import PREVIEW
 
-OWN, OTHER = PoolNo(1), PoolNo(2)
-ACCOUNT, STRANGER = b"\xe0" + b"a" * 28, b"\xe0" + b"b" * 28
+FIRST, OWN, OTHER = PoolNo(0), PoolNo(1), PoolNo(2)
 DEPOSIT = 500_000_000
 
 
-def parameters(*owners: bytes) -> bytes:
-    pool = packed.PoolParameters(bytes(32), 0, 0, "0/1", ACCOUNT, [*owners], [], None, None)
-    return packed.pack_pool_parameters(pool)
-
-
-def update(epoch: int, pool: PoolNo, content: bytes | None) -> PoolUpdate:
-    return PoolUpdate(tx_id_of(PREVIEW.epoch_start(epoch), 0), pool, content)
+def update(epoch: int, *, named: bool, pool: PoolNo = OWN) -> PoolUpdate:
+    return PoolUpdate(tx_id_of(PREVIEW.epoch_start(epoch), 0), pool, named)
 
 
 @dataclass
@@ -30,15 +33,16 @@ class Case:
     events: list[Event] = field(default_factory=list)
     updates: list[PoolUpdate] = field(default_factory=list)
     reapings: list[Reaping] = field(default_factory=list)
-    made: set[tuple[PoolNo, int]] = field(default_factory=lambda: {(OWN, 10), (OTHER, 10)})
+    made: set[PoolNo] = field(default_factory=lambda: {FIRST, OWN, OTHER})
 
     def told(self) -> list[tuple[int, str, PoolNo, int]]:
-        past = Past(ACCOUNT, PREVIEW, self.events, self.updates, self.reapings, frozenset(self.made))
-        return sorted(rewards(past, {12: 700_000_000}, [11, 12]))
+        past, leading = Past(self.events, self.reapings), leading_by(self.updates, self.reapings, PREVIEW)
+        earned = past.earned({12: 700_000_000}, [11, 12])
+        return sorted([*deposits(past), *rewards(past, earned, {10: self.made}, leading)])
 
 
 JOINED, DELEGATED = Event("registration", None, 3), Event("delegation", OTHER, 3)
-LED = update(3, OWN, parameters(STRANGER))
+LED = update(3, named=True)
 MEMBER, LEADER = (10, "member", OTHER, 700_000_000), (10, "leader", OWN, 700_000_000)
 
 
@@ -55,10 +59,20 @@ MEMBER, LEADER = (10, "member", OTHER, 700_000_000), (10, "leader", OWN, 700_000
         (Case([JOINED, DELEGATED], reapings=[Reaping(OTHER, 9, False)]), [MEMBER]),
         (Case([JOINED, DELEGATED], reapings=[Reaping(OTHER, 3, False)]), [MEMBER]),
         (Case([JOINED], [LED]), [LEADER]),
-        (Case([JOINED], [LED, update(8, OWN, None)]), []),
-        (Case([JOINED], [LED, update(9, OWN, None)]), [LEADER]),
-        (Case([JOINED, DELEGATED], [LED]), [LEADER]),  # both, of which only the sum is known
-        (Case([JOINED, Event("delegation", OWN, 3)], [update(3, OWN, parameters(ACCOUNT))]), [LEADER]),
+        (Case([JOINED], [LED], made={OTHER}), []),
+        (Case([JOINED], [update(8, named=True)]), [LEADER]),
+        (Case([JOINED], [update(9, named=True)]), []),
+        (Case([JOINED], [LED, update(7, named=False)]), []),
+        (Case([JOINED], [LED, update(8, named=False)]), [LEADER]),  # a change counts an epoch later than a first one
+        (Case([JOINED], [update(3, named=False), update(8, named=True)]), []),
+        (Case([JOINED], [update(8, named=True), update(8, named=False)]), [LEADER]),
+        (Case([JOINED], [LED, update(8, named=False)], [Reaping(OWN, 8, False)]), []),  # the first since it retired
+        (Case([JOINED], [LED, update(8, named=False)], [Reaping(OTHER, 8, False)]), [LEADER]),
+        (Case([JOINED], [LED, update(3, named=True, pool=FIRST)]), [(10, "leader", FIRST, 700_000_000)]),
+        (Case([JOINED, DELEGATED], [LED]), [MEMBER]),  # anyone can register a pool that names the account
+        (Case([JOINED, DELEGATED], [LED], made={OWN}), [LEADER]),
+        (Case([JOINED, Event("delegation", OWN, 3)], [LED]), [LEADER]),
+        (Case([JOINED, Event("delegation", OWN, 3)], [LED, update(3, named=True, pool=FIRST)]), [LEADER]),
         (
             Case([JOINED, DELEGATED], reapings=[Reaping(OWN, 12, True)]),
             [(10, "member", OTHER, 700_000_000 - DEPOSIT), (12, "pool_deposit_refund", OWN, DEPOSIT)],
@@ -70,6 +84,12 @@ MEMBER, LEADER = (10, "member", OTHER, 700_000_000), (10, "leader", OWN, 700_000
 )
 def test_a_payment_is_what_history_has_a_reason_for(case: Case, expected: list[tuple[int, str, PoolNo, int]]) -> None:
     assert case.told() == expected
+
+
+def test_pools_of_the_genesis_count_at_once_and_changes_after_three_epochs() -> None:
+    tx_ids = [-1, *(tx_id_of(PREVIEW.epoch_start(epoch), 0) for epoch in (0, 4, 6, 6, 9))]
+    assert active_epochs(tx_ids, [6], PREVIEW) == [0, 3, 7, 8, 9, 12]
+    assert active_epochs([], [6], PREVIEW) == []
 
 
 def test_epochs_are_shown_as_ranges() -> None:
