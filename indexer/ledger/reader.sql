@@ -59,9 +59,9 @@ DELETE FROM reward_due WHERE stake_no = ANY ($1::integer[]) AND slot_no <= $2
 UPDATE ledger_state SET next_stake_no = coalesce($1, next_stake_no)
 
 -- name: forget_begun_round
--- What an earlier round of epoch $1 has stored that was not completed.
+-- What rounds have stored that were not completed: an earlier one of epoch $1, and those of epochs that ended before.
 DELETE FROM reward_epoch
-WHERE epoch_no = $1 AND NOT EXISTS (SELECT FROM reward_round WHERE reward_round.epoch_no = $1)
+WHERE epoch_no <= $1 AND epoch_no > coalesce((SELECT max(epoch_no) FROM reward_round WHERE epoch_no <= $1), -1)
 
 -- name: store_reward_epoch
 -- What accounts $1, ascending, held when epoch $3 began, and what was paid to them then, unless the epoch's round is

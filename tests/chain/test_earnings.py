@@ -142,3 +142,14 @@ async def test_a_pool_that_made_no_blocks_takes_no_reward(db: asyncpg.Connection
     assert earned == {OTHER: 0, OWN: PAID}
     (told,) = await rewards.page(db, RAW[ACCOUNT], Page(), PREVIEW, Notes())
     assert told.type == "leader" and told.pool_id == show_pool_id(POOLS[OWN])
+
+
+async def test_what_an_incomplete_round_has_stored_is_forgotten_when_a_later_epoch_begins(
+    db: asyncpg.Connection,
+) -> None:
+    for epoch_no in (10, 13, 15):  # 12 is complete
+        await db.execute("INSERT INTO reward_epoch (chunk, epoch_no, entries) VALUES (0, $1, $2)", epoch_no, HELD)
+    left = "SELECT array_agg(epoch_no ORDER BY epoch_no) FROM reward_epoch"
+    for epoch_no, expected in ((12, [10, 12, 13, 15]), (14, [10, 12, 15]), (15, [10, 12])):
+        await reader._forget_begun_round.run(db, epoch_no)
+        assert await db.fetchval(left) == expected
