@@ -54,6 +54,7 @@ RECORD_AGAIN = "run make generated; tests/api/asking.py requests each answer and
 _LAST_FILE, _LAST_SLOT = "preview-tokens.jsonl.xz", 733_216  # of the blocks that are indexed: a mint with metadata
 _NFT = "0fc891fb7368d3b7c7b88815c203fda0d6862b0f1d797222672e91fe.4d79416d617a696e674e4654"
 _POLICY = _NFT.partition(".")[0]
+_SCRIPT = "054220bb63c7bcc8e7dea321fe90a46b63addef6bde92c64db36b9a2"  # it has decided on a mint
 _DATUM = "14845e067bf83c19a97207c8a2057d9499624783f1fce1ef5abf600392240ad0"
 _MINUTE = "2026-01-14T10:20:00"
 _PERIOD = "start_date=2026-01-14&end_date=2026-01-14"
@@ -499,6 +500,7 @@ async def _ask_for_bytes(asking: Recorder, key: str, environment: Mapping[str, s
         await asking.ok("get_transaction_cbor", f"GET {path}", key)
         listed = "GET /v1/blocks/latest/transactions/cbor?limit=1"
         await asking.ok("list_block_transaction_cbor", listed, key)
+        await asking.ok("list_script_redeemers", f"GET /v1/scripts/{_SCRIPT}/redeemers", key)
     asking.api = first_api
 
 
