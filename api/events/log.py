@@ -20,6 +20,7 @@ KEPT_BLOCKS = 2 * SECURITY_PARAMETER
 """How many blocks before the mark are remembered: twice as many as a node rolls back."""
 
 _LOCK = 0x4C454556  # arbitrary; the first half of the advisory lock's key, the network is the second
+_MARK_LOCK = 0x4C45454D  # likewise, of the lock that keeps the mark where it is
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -84,7 +85,9 @@ _numbered = _sql.text("numbered")
 _is_followed = _sql.values("is_followed", bool)
 _try_to_follow = _sql.values("try_to_follow", bool)
 _mark = _sql.query("mark", Mark)
-_hold_mark = _sql.query("hold_mark", Held)
+_lock_mark = _sql.command("lock_mark")
+_share_mark = _sql.command("share_mark")
+_held = _sql.query("held", Held)
 _begin = _sql.command("begin")
 _move_mark = _sql.command("move_mark")
 _remember_blocks = _sql.command("remember")
@@ -130,11 +133,21 @@ async def mark_of(db: Connection, network: Network) -> Mark | None:
 
 
 async def hold(db: Connection, network: Network, mark: Mark) -> Held:
-    """Keep the mark until the end of the commit. Raises Moved if it has moved."""
-    held = await _hold_mark.one(db, network.network_id, mark.step)
+    """Keep the mark, alone, until the end of the commit: call it first. Raises Moved if it has moved."""
+    await _lock_mark.run(db, _MARK_LOCK, network.network_id)
+    held = await _held.one(db, network.network_id, mark.step)
     if held is None:
         raise Moved
     return held
+
+
+async def share(db: Connection, network: Network) -> Mark | None:
+    """The mark of a network, which stays there until the end of the commit; None before it is followed.
+
+    Any number of requests share it. The follower waits for those before it, and they wait for a follower before them.
+    """
+    await _share_mark.run(db, _MARK_LOCK, network.network_id)
+    return await mark_of(db, network)
 
 
 async def begin(db: Connection, network: Network, blocks: Sequence[BlockPoint]) -> None:

@@ -14,12 +14,21 @@ SELECT pg_try_advisory_lock($1, $2) AS ours
 -- name: mark
 SELECT step, slot_no, block_no, block_hash FROM partner.event_mark WHERE network_id = $1
 
--- name: hold_mark
--- Keep the mark where it is until the end of this commit; no row if it is at another step than $2. Whether there is any
--- subject, and whether any event waits for confirmations.
+-- name: lock_mark
+-- Wait for all that share the lock $1, $2 of a network's mark, and keep it until the end of this commit. Whoever asks
+-- for it later waits behind this session. A statement of its own, so that the next one sees what those have written.
+SELECT pg_advisory_xact_lock($1, $2)
+
+-- name: share_mark
+-- Share the lock $1, $2 until the end of this commit: the mark stays where it is. A statement of its own as well.
+SELECT pg_advisory_xact_lock_shared($1, $2)
+
+-- name: held
+-- Whether there is any subject, and whether any event waits for confirmations; no row if the mark is at another step
+-- than $2.
 SELECT EXISTS (SELECT FROM partner.subject WHERE network_id = $1) AS is_watched,
        EXISTS (SELECT FROM partner.event_waiting WHERE network_id = $1) AS has_waiting
-FROM partner.event_mark WHERE network_id = $1 AND step = $2 FOR UPDATE
+FROM partner.event_mark WHERE network_id = $1 AND step = $2
 
 -- name: begin
 -- The first mark of a network.

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.answers import Answer, Confirmation, Digits, Instant, Json, LogPaging, MorePaging, Page, Paging
 from api.ask import EventsAsk, Nothing
+from api.events import log as logs
 from api.events import subjects
 from api.events.subjects import Direction, EventKind, SentSubjects
 from api.parameters import MAX_SAFE_INTEGER, Body, Choice, Hex, Id, Integer, Offset, Question
@@ -209,7 +210,6 @@ class _Followed(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _lock_credential = _sql.values("lock_credential", UUID)
 _count = _sql.values("count", int)
-_mark_slot = _sql.values("mark_slot", int)
 _create = _sql.values("create", UUID)
 _begin = _sql.command("begin")
 _end = _sql.values("end", int)
@@ -241,9 +241,7 @@ async def create_subscription(ask: EventsAsk[Nothing, NewSubscription]) -> Confi
         await _lock_credential.only(db, ask.key.credential_id)
         if await _count.only(db, ask.key.credential_id) >= settings.events_subscriptions:
             raise errors.too_many_subscriptions(settings.events_subscriptions)
-        mark_slot = await _mark_slot.one(db, network.network_id)
-        if mark_slot is None:
-            raise errors.events_not_available()
+        mark_slot = await _share_mark(db, network)
         after = mark_slot if new.from_slot is None else min(new.from_slot - 1, mark_slot)
         own = ask.key.credential_id, network.network_id
         created = await _create.only(db, *own, new.confirmations, after, new.begins == "at_once")
@@ -270,10 +268,8 @@ async def get_subscription(ask: EventsAsk[OneSubscription, None]) -> Answer[Subs
 async def begin_subscription(ask: EventsAsk[OneSubscription, None]) -> Confirmation[Subscription]:
     """Begin a subscription that was created to begin later. It is harmless to repeat this."""
     async with ask.commit() as db:
-        mark_slot = await _mark_slot.one(db, ask.network.network_id)
-        if mark_slot is None:
-            raise errors.events_not_available()
-        await _begin.run(db, ask.key.credential_id, ask.question.id, mark_slot)
+        await _read(db, ask.key.credential_id, ask.question.id)  # nobody waits for a request about none
+        await _begin.run(db, ask.key.credential_id, ask.question.id, await _share_mark(db, ask.network))
         row = await _read(db, ask.key.credential_id, ask.question.id)
     return Confirmation(data=_show(row), message="Subscription begun")
 
@@ -308,9 +304,8 @@ async def add_subscription_subjects(ask: EventsAsk[OneSubscription, SubjectList]
     given = subjects.parse_all(ask.body.subjects, ask.network)
     most = ask.services.settings.events_subjects
     async with ask.commit() as db:
-        await _mark_slot.one(
-            db, ask.network.network_id
-        )  # the follower waits, so the mark says since when they are told
+        await _read(db, ask.key.credential_id, ask.question.id)  # nobody waits for a request about none
+        await logs.share(db, ask.network)  # the follower waits, so the mark says since when they are told
         await _add_all(db, ask.key.credential_id, ask.question.id, given, ask.network, most)
         row = await _read(db, ask.key.credential_id, ask.question.id)
     return Confirmation(data=_show(row), message="Subjects added")
@@ -407,6 +402,14 @@ async def _read(db: Connection, credential_id: UUID, subscription_id: UUID) -> _
     if row is None:
         raise errors.subscription_not_found()
     return row
+
+
+async def _share_mark(db: Connection, network: Network) -> int:
+    """The slot of the mark, which stays there until the end of the commit. Raises Refusal."""
+    mark = await logs.share(db, network)
+    if mark is None:
+        raise errors.events_not_available()
+    return mark.slot_no
 
 
 async def _locked(db: Connection, credential_id: UUID, subscription_id: UUID) -> _Locked:

@@ -7,10 +7,6 @@ SELECT id FROM partner.credential WHERE id = $1 FOR NO KEY UPDATE
 -- name: count
 SELECT count(*) AS total FROM partner.subscription WHERE credential_id = $1 AND state <> 'ended'
 
--- name: mark_slot
--- The slot of a network's mark, which stays there until the end of this commit; no row if it is not followed.
-SELECT slot_no FROM partner.event_mark WHERE network_id = $1 FOR SHARE
-
 -- name: create
 -- $4 is the slot after which it begins, $5 whether it does so at once.
 INSERT INTO partner.subscription (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no)

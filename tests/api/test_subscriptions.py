@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from api.events import log as logs
 from api.events.follower import Follower
 from api.sources import retention
 from shared import database
@@ -15,6 +16,7 @@ from shared.network import PREVIEW
 from shared.settings import read
 from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
+from tests.api.locks import until_blocked
 from tests.api.partners import NOWHERE
 from tests.chain.written import ADA, POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
 
@@ -212,6 +214,27 @@ async def test_subjects_are_added_and_removed(telling: Telling) -> None:
     assert [named for _, _, named in await telling.log(subscription)] == [hash_of("a"), hash_of("c")]
     listed = (await telling.call("GET", f"/{subscription}/subjects")).body["data"]
     assert listed == [{"kind": "transaction", "subject": {"address": BOB}, "direction": "both", "least_quantity": "0"}]
+
+
+async def test_a_subject_that_is_added_while_the_follower_waits_is_told(
+    telling: Telling, db: asyncpg.Connection
+) -> None:
+    """The follower waits for it, and later requests wait behind the follower, however many share the lock."""
+    subscription = await telling.subscribe(of_address(ALICE))
+    subject = await db.fetchrow("DELETE FROM partner.subject RETURNING *")
+    assert subject is not None
+    await telling.chain.append(RECENT + 20, tx("a", pays(ALICE)))
+    async with db.transaction():
+        await logs.share(db, PREVIEW)
+        telling_all = asyncio.create_task(telling.told())
+        await until_blocked(db)
+        adding = asyncio.create_task(telling.call("POST", f"/{subscription}/subjects", {"subjects": [of_address(BOB)]}))
+        await asyncio.sleep(0.3)
+        assert not adding.done()
+        await db.execute("INSERT INTO partner.subject VALUES ($1, $2, $3, $4, $5)", *subject)
+    await telling_all
+    assert (await adding).status == 200
+    assert await telling.log(subscription) == [(1, "apply", hash_of("a"))]
 
 
 async def test_a_client_loads_a_list_and_follows_from_its_block(telling: Telling) -> None:

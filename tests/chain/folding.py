@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from api.events import log as logs
 from api.events import subjects
 from api.events.subjects import SentSubject
 from shared.network import PREVIEW
@@ -22,8 +23,7 @@ WHERE subscription_no = $1 ORDER BY number
 """
 _SUBSCRIBE = """
 INSERT INTO partner.subscription (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no)
-SELECT (SELECT id FROM partner.credential LIMIT 1), 1, $1, 'catching_up', at, at
-FROM (SELECT coalesce($2, (SELECT slot_no FROM partner.event_mark FOR SHARE)) AS at) begun
+VALUES ((SELECT id FROM partner.credential LIMIT 1), 1, $1, 'catching_up', $2, $2)
 RETURNING subscription_no
 """
 
@@ -42,7 +42,10 @@ async def subscribe(
     """Create a subscription, from now or after a slot."""
     parsed = subjects.parse_all([msgspec.convert(each, SentSubject) for each in some], PREVIEW)
     async with db.transaction():
-        number = await db.fetchval(_SUBSCRIBE, confirmations, after_slot)
+        mark = await logs.share(db, PREVIEW)
+        assert mark is not None
+        after = mark.slot_no if after_slot is None else after_slot
+        number = await db.fetchval(_SUBSCRIBE, confirmations, after)
         await db.executemany(
             "INSERT INTO partner.subject (subscription_no, network_id, key, direction, least)"
             " VALUES ($1, 1, $2, $3, $4)",
