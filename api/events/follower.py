@@ -33,7 +33,7 @@ MAX_UNDONE_BLOCKS = 50
 """The most that one commit undoes."""
 
 MAX_CATCHING_UP = 1_000
-"""How many subscriptions catch up together."""
+"""How many subscriptions catch up together, from each end."""
 
 _PAGE = 200  # remembered blocks that are compared with the chain at a time
 
@@ -71,6 +71,7 @@ class Follower:
         self._network, self._chain, self._db = network, chain, writer
         self._mark: Mark | None = None
         self._catching: list[CatchingUp] = []
+        self._nearest = False
         self._looks = 0
 
     async def step(self) -> bool:
@@ -139,11 +140,16 @@ class Follower:
         self._mark = moved
 
     async def _catch_up(self, chain: asyncpg.Connection, reader: Reader, mark: Mark) -> None:
-        """Tell the subscriptions that are furthest behind of the next blocks up to the mark."""
-        behind = min(each.at_slot_no for each in self._catching)
+        """Tell some subscriptions of the next blocks up to the mark.
+
+        In turn those that are furthest behind, and those that are nearest to the mark: a new one does not wait until
+        another has read a month. The former take along all that they reach, so the latter at most double their time.
+        """
+        self._nearest = not self._nearest
+        behind = (max if self._nearest else min)(each.at_slot_no for each in self._catching)
         rows = _cut(await happenings.blocks_between.all(chain, behind, mark.slot_no, MAX_BLOCKS))
         upto = rows[-1].slot_no if rows else mark.slot_no
-        these = [each for each in self._catching if each.at_slot_no <= upto]
+        these = [each for each in self._catching if behind <= each.at_slot_no <= upto]
         async with schema.commit(self._db):
             await logs.hold(self._db, self._network, mark)
             if rows:

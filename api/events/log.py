@@ -257,7 +257,7 @@ async def undo(db: Connection, network: Network, mark: Mark, last: BlockPoint) -
 
 
 async def catching_up(db: Connection, network: Network, most: int) -> list[CatchingUp]:
-    """The subscriptions that are furthest behind."""
+    """So many subscriptions that are furthest behind, and as many that are nearest to the mark."""
     return await _catching_up.all(db, network.network_id, most)
 
 

@@ -169,10 +169,12 @@ UPDATE partner.subscription SET at_slot_no = $2
 WHERE network_id = $1 AND state = 'catching_up' AND at_slot_no > $2
 
 -- name: catching_up
--- At most $2 subscriptions that are not live yet, those that are furthest behind first.
-SELECT subscription_no, at_slot_no FROM partner.subscription
-WHERE network_id = $1 AND state = 'catching_up'
-ORDER BY at_slot_no LIMIT $2
+-- Subscriptions that are not live yet: the $2 that are furthest behind, and the $2 that are nearest to the mark.
+(SELECT subscription_no, at_slot_no FROM partner.subscription
+ WHERE network_id = $1 AND state = 'catching_up' ORDER BY at_slot_no LIMIT $2)
+UNION
+(SELECT subscription_no, at_slot_no FROM partner.subscription
+ WHERE network_id = $1 AND state = 'catching_up' ORDER BY at_slot_no DESC LIMIT $2)
 
 -- name: caught_up
 -- The subscriptions $1 have been told of the blocks up to slot $2. With a step $3, which is that of the mark, they are

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from api.events import follower as following
 from api.events import log as logs
 from api.events.follower import Follower
 from api.sources import retention
@@ -19,6 +20,7 @@ from tests.api.conftest import IssueKey
 from tests.api.locks import until_blocked
 from tests.api.partners import NOWHERE
 from tests.chain.written import ADA, POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
+from tests.patience import PATIENCE_S
 
 ALICE, BOB = person("alice"), person("bob", staked=True)
 RECENT = int(time.time() - PREVIEW.start_time.timestamp()) - 40_000
@@ -235,6 +237,27 @@ async def test_a_subject_that_is_added_while_the_follower_waits_is_told(
     await telling_all
     assert (await adding).status == 200
     assert await telling.log(subscription) == [(1, "apply", hash_of("a"))]
+
+
+async def test_a_new_log_does_not_wait_for_one_that_begins_far_back(
+    telling: Telling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "MAX_BLOCKS", 1)
+    for slot in range(10, 400, 10):
+        await telling.chain.append(RECENT + slot)
+    await telling.told()
+    far = await telling.call("POST", "", {"subjects": [{"kind": "block"}], "from_slot": RECENT + 1})
+    near = await telling.call("POST", "", {"subjects": [{"kind": "block"}], "from_slot": RECENT + 375})
+
+    async def state(created: Reply) -> Any:
+        return (await telling.call("GET", f"/{created.body['data']['id']}")).body["data"]["state"]
+
+    async with asyncio.timeout(PATIENCE_S):
+        while await state(near) != "live":
+            await telling.follower.step()
+    assert await state(far) == "catching_up"
+    await telling.told()
+    assert [len(await telling.log(each.body["data"]["id"])) for each in (far, near)] == [39, 2]
 
 
 async def test_a_client_loads_a_list_and_follows_from_its_block(telling: Telling) -> None:
