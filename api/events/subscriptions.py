@@ -1,7 +1,8 @@
 """Subscriptions of an API key: what its logs tell of, and the page of events that every way to read them has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -346,7 +347,7 @@ async def _read_events(ask: EventsAsk[EventsQuestion, None]) -> tuple[Page[ToldE
         rows = await _events.all(db, row.subscription_no, after, asked.limit, MAX_PAGE_BYTES)
     last = rows[-1].number if rows else after
     if last - after != len(rows) or (not rows and row.last_number > after):
-        raise errors.events_not_kept(last + 1)  # old ones are being dropped, in no order
+        raise errors.events_not_kept(_first_kept(row, rows))
     more = last < row.last_number
     network = by_id[row.network_id]
     page = Page(
@@ -354,6 +355,13 @@ async def _read_events(ask: EventsAsk[EventsQuestion, None]) -> tuple[Page[ToldE
         pagination=EventPaging(asked.limit, after, last, more, None if more else _complete_to(row)),
     )
     return page, row.subscription_no
+
+
+def _first_kept(row: _Row, rows: Sequence[EventRow]) -> int:
+    """The first number from which on no event of a page is missing: old ones are dropped in no order."""
+    if not rows:
+        return row.last_number + 1
+    return max((b.number for a, b in pairwise(rows) if b.number > a.number + 1), default=rows[0].number)
 
 
 async def _position(db: Connection, row: _Row, asked: EventsQuestion) -> int:

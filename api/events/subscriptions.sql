@@ -76,11 +76,12 @@ FROM partner.subject WHERE subscription_no = $1 ORDER BY key LIMIT $2 OFFSET $3
 -- at least one. A range of the primary key.
 SELECT number, step, slot_no, block_no, block_hash, key, received::text AS received, spent::text AS spent, undoes, body
 FROM (
-    SELECT page.*, event_object.body, sum(octet_length(event_object.body)) OVER (ORDER BY number) AS bytes
+    SELECT page.*, event_object.body, row_number() OVER (ORDER BY number) AS nth,
+           sum(octet_length(event_object.body)) OVER (ORDER BY number) AS bytes
     FROM (SELECT * FROM partner.event WHERE subscription_no = $1 AND number > $2 ORDER BY number LIMIT $3) page
     JOIN partner.event_object USING (object_no)
 ) sized
-WHERE bytes <= $4 OR number = $2 + 1
+WHERE bytes <= $4 OR nth = 1
 ORDER BY number
 
 -- name: followed_block
@@ -93,8 +94,12 @@ WHERE network_id = $1 AND block_hash = $2 ORDER BY step DESC LIMIT 1
 SELECT coalesce(live_step, -1) AS live_step FROM partner.subscription WHERE subscription_no = $1
 
 -- name: number_at
--- The last event of a subscription $1 up to step $2, 0 if there is none. Cost: the events since then, which are of
--- remembered blocks.
+-- The last event of a subscription $1 up to step $2 or, if that is not kept, the one before the first that is. Cost:
+-- the events since then, which are of remembered blocks.
 SELECT coalesce((
     SELECT number FROM partner.event WHERE subscription_no = $1 AND step <= $2 ORDER BY number DESC LIMIT 1
-), (SELECT min(number) - 1 FROM partner.event WHERE subscription_no = $1), 0) AS number
+), (
+    SELECT min(number) - 1 FROM partner.event WHERE subscription_no = $1
+), (
+    SELECT last_number FROM partner.subscription WHERE subscription_no = $1
+)) AS number

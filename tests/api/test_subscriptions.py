@@ -357,8 +357,24 @@ async def test_old_events_and_deleted_subscriptions_are_dropped(
         pruned = await retention.prune(pool, read(environment))
     assert (pruned.events, pruned.event_objects, pruned.subjects, pruned.subscriptions) == (8, 2, 1, 1)
     assert [number for number, _, _ in await telling.log(kept)] == [4, 5]
-    assert (await telling.events(kept, after=2)).headers["Error-Code"] == "events_not_kept"
+    refused = await telling.events(kept, after=1)
+    assert refused.headers["Error-Code"] == "events_not_kept"
+    assert refused.error == "Events before number 4 are no longer kept"
     assert [number for number, _, _ in await telling.log(kept, after=3)] == [4, 5]
+    await db.execute("DELETE FROM partner.event WHERE number = 4")
+    assert (await telling.events(kept, after=3)).error == "Events before number 5 are no longer kept"
+
+
+async def test_a_log_whose_events_are_all_dropped_goes_on(telling: Telling, db: asyncpg.Connection) -> None:
+    subscription = await telling.subscribe({"kind": "block"})
+    await telling.append(10)
+    await telling.append(20)
+    await db.execute("DELETE FROM partner.event")
+    assert await telling.log(subscription) == []
+    assert (await telling.events(subscription, after=0)).error == "Events before number 3 are no longer kept"
+    last = await telling.append(30)
+    assert await telling.log(subscription) == [(3, "apply", last)]
+    assert (await telling.events(subscription, after=0)).error == "Events before number 3 are no longer kept"
 
 
 async def test_a_revoked_credential_leaves_no_subjects(
