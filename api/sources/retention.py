@@ -80,7 +80,7 @@ async def prune(pool: asyncpg.Pool, settings: Settings) -> Pruned:
     async with _step(pool) as db:
         await _keep.run(db, settings.usage_minutes_days, settings.usage_hours_days)
         await _drop_former_keys.run(db)
-        await _end_subscriptions.run(db)
+        await _end_subscriptions.run(db, settings.events_days)
     return Pruned(
         usage_minutes=await _prune_usage(pool, _drop_minutes),
         usage_hours=await _prune_usage(pool, _drop_hours),

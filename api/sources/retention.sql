@@ -95,10 +95,17 @@ WITH old AS (
 DELETE FROM partner.event_object USING old WHERE event_object.object_no = old.object_no
 
 -- name: end_subscriptions
--- End the subscriptions of revoked credentials. Reads all subscriptions.
-UPDATE partner.subscription SET state = 'ended'
-WHERE state <> 'ended'
-  AND EXISTS (SELECT FROM partner.credential WHERE id = subscription.credential_id AND revoked_at IS NOT NULL)
+-- End the subscriptions of revoked credentials, and those that have not begun within $1 days, as a log may not begin
+-- much further back. Reads all subscriptions. Skips those that are being changed, so that the follower, which changes
+-- many as well, never waits for a process that waits for it.
+WITH old AS (
+    SELECT subscription_no FROM partner.subscription
+    WHERE state <> 'ended'
+      AND (state = 'new' AND created_at < now() - make_interval(days => $1)
+           OR EXISTS (SELECT FROM partner.credential WHERE id = subscription.credential_id AND revoked_at IS NOT NULL))
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE partner.subscription SET state = 'ended' FROM old WHERE subscription.subscription_no = old.subscription_no
 
 -- name: drop_subjects
 -- Delete subjects of ended subscriptions, $1 at most.
@@ -110,21 +117,22 @@ WITH old AS (
 DELETE FROM partner.subject USING old WHERE subject.subscription_no = old.subscription_no AND subject.key = old.key
 
 -- name: drop_ended_events
--- Delete events of ended subscriptions, $1 at most.
+-- Delete events of ended subscriptions, $1 at most. Skips those that the follower is undoing.
 WITH old AS (
     SELECT event.subscription_no, event.number
     FROM partner.subscription JOIN partner.event USING (subscription_no)
-    WHERE subscription.state = 'ended' LIMIT $1
+    WHERE subscription.state = 'ended' LIMIT $1 FOR UPDATE OF event SKIP LOCKED
 )
 DELETE FROM partner.event USING old
 WHERE event.subscription_no = old.subscription_no AND event.number = old.number
 
 -- name: drop_subscriptions
--- Delete ended subscriptions whose rows are gone, $1 at most.
+-- Delete ended subscriptions whose rows are gone, $1 at most. Skips those that are being changed.
 WITH old AS (
     SELECT subscription_no FROM partner.subscription
     WHERE state = 'ended'
       AND NOT EXISTS (SELECT FROM partner.subject WHERE subject.subscription_no = subscription.subscription_no)
     LIMIT $1
+    FOR UPDATE SKIP LOCKED
 )
 DELETE FROM partner.subscription USING old WHERE subscription.subscription_no = old.subscription_no

@@ -377,6 +377,18 @@ async def test_a_log_whose_events_are_all_dropped_goes_on(telling: Telling, db: 
     assert (await telling.events(subscription, after=0)).error == "Events before number 3 are no longer kept"
 
 
+async def test_a_subscription_that_is_never_begun_ends(
+    telling: Telling, db: asyncpg.Connection, database_url: str, environment: dict[str, str]
+) -> None:
+    old, new = [await telling.subscribe({"kind": "block"}, begins="later") for _ in range(2)]
+    begun = await telling.subscribe({"kind": "block"})
+    aged = "UPDATE partner.subscription SET created_at = now() - interval '31 days' WHERE id::text = ANY ($1)"
+    await db.execute(aged, [old, begun])
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
+        await retention.prune(pool, read(environment))
+    assert [each["id"] for each in (await telling.call("GET")).body["data"]] == [begun, new]
+
+
 async def test_a_revoked_credential_leaves_no_subjects(
     telling: Telling, db: asyncpg.Connection, database_url: str, environment: dict[str, str]
 ) -> None:
