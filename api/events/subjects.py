@@ -3,6 +3,7 @@
 A key is a letter for the kind of event, a letter for the kind of subject, and the subject's bytes.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -69,6 +70,7 @@ MAX_AT_ONCE = 5_000
 """How many subjects one request adds or removes. A body has at most 1 MiB."""
 
 MAX_KEY_BYTES = 1_024
+_IN_ONE_GO = 200  # so many subjects are parsed before other requests go on
 _LABEL_BYTES = 8
 _MAX_DIGITS = 30
 
@@ -126,10 +128,15 @@ class Subjects(Kind[tuple[SentSubject, ...]]):
         return tuple(_read(at, item) for at, item in enumerate(value))
 
 
-def parse_all(sent: Sequence[SentSubject], network: Network) -> dict[bytes, Subject]:
+async def parse_all(sent: Sequence[SentSubject], network: Network) -> dict[bytes, Subject]:
     """Subjects by key; of the same twice, the last. Raises Refusal, which says which one is wrong."""
-    subjects = (_parse(at, subject, network) for at, subject in enumerate(sent))
-    return {subject.key: subject for subject in subjects}
+    by_key = dict[bytes, Subject]()
+    for at, each in enumerate(sent, 1):
+        subject = _parse(at - 1, each, network)
+        by_key[subject.key] = subject
+        if not at % _IN_ONE_GO:
+            await asyncio.sleep(0)
+    return by_key
 
 
 def kind_of(key: bytes) -> EventKind:

@@ -233,7 +233,7 @@ async def create_subscription(ask: EventsAsk[Nothing, NewSubscription]) -> Confi
     The log begins with the next block, or after `from_slot`, as far back as events are kept.
     """
     new, settings, network = ask.body, ask.services.settings, ask.network
-    given = subjects.parse_all(new.subjects, network)
+    given = await subjects.parse_all(new.subjects, network)
     if new.from_slot is not None:
         earliest = clock.now() - timedelta(days=settings.events_days)
         if network.slot_time(min(new.from_slot, _FAR_SLOT)) < earliest:
@@ -302,7 +302,7 @@ async def add_subscription_subjects(ask: EventsAsk[OneSubscription, SubjectList]
 
     A subject that it already has gets the new direction and least quantity.
     """
-    given = subjects.parse_all(ask.body.subjects, ask.network)
+    given = await subjects.parse_all(ask.body.subjects, ask.network)
     most = ask.services.settings.events_subjects
     async with ask.commit() as db:
         await _read(db, ask.key.credential_id, ask.question.id)  # nobody waits for a request about none
@@ -314,7 +314,7 @@ async def add_subscription_subjects(ask: EventsAsk[OneSubscription, SubjectList]
 
 async def remove_subscription_subjects(ask: EventsAsk[OneSubscription, SubjectList]) -> Confirmation[Subscription]:
     """Remove subjects from a subscription. Events of them that were told can still be undone."""
-    given = subjects.parse_all(ask.body.subjects, ask.network)
+    given = await subjects.parse_all(ask.body.subjects, ask.network)
     async with ask.commit() as db:
         locked = await _locked(db, ask.key.credential_id, ask.question.id)
         tag = await _remove.run(db, locked.subscription_no, list(given))

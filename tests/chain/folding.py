@@ -40,7 +40,7 @@ async def subscribe(
     db: asyncpg.Connection, some: list[Json], confirmations: int = 0, after_slot: int | None = None
 ) -> Subscription:
     """Create a subscription, from now or after a slot."""
-    parsed = subjects.parse_all([msgspec.convert(each, SentSubject) for each in some], PREVIEW)
+    parsed = await subjects.parse_all([msgspec.convert(each, SentSubject) for each in some], PREVIEW)
     async with db.transaction():
         mark = await logs.share(db, PREVIEW)
         assert mark is not None
