@@ -55,7 +55,10 @@ class Writer:
             await self._append()
 
     async def fork(self) -> None:
-        """Replace some of the last blocks by one or more others."""
+        """Replace some of the last blocks by one or more others; the first block stays."""
+        if len(self._slots) == 1:
+            await self.block()
+            return
         undone = random.randint(1, min(3, len(self._slots) - 1))
         kept, db, chain = len(self._slots) - undone, self._chain._db, self._chain
         async with db.transaction():
