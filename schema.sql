@@ -565,8 +565,9 @@ COMMENT ON TABLE partner.event IS
     'The logs of subscriptions. Every way to read events reads these rows, in this order.';
 COMMENT ON COLUMN partner.event.step IS 'The step of event_mark in which it was told.';
 COMMENT ON COLUMN partner.event.undoes IS 'The number of the event that this one undoes; null: it tells of a block.';
-COMMENT ON COLUMN partner.event.undone IS 'Whether there is nothing to undo: it is undone already, or undoes another.';
-COMMENT ON COLUMN partner.event.key IS 'The subject that it matched; of a reset r-.';
+COMMENT ON COLUMN partner.event.undone IS
+    'Whether there is nothing to undo: it is undone already, undoes another, or tells of what is in no block.';
+COMMENT ON COLUMN partner.event.key IS 'The subject that it matched, after a ! if it tells of a notice; of a reset r-.';
 CREATE INDEX event_told ON partner.event (network_id, slot_no) WHERE NOT undone;
 CREATE INDEX event_age ON partner.event USING brin (told_at) WITH (autosummarize = on);
 
@@ -588,6 +589,33 @@ COMMENT ON TABLE partner.event_waiting IS
 COMMENT ON COLUMN partner.event_waiting.due_block_no IS 'They are told when event_mark reaches this block.';
 CREATE INDEX event_waiting_due ON partner.event_waiting (network_id, due_block_no);
 CREATE INDEX event_waiting_slot ON partner.event_waiting (network_id, slot_no);
+
+CREATE TABLE partner.event_notice (
+    notice_no  bigint      GENERATED ALWAYS AS IDENTITY,
+    noticed_at timestamptz NOT NULL DEFAULT now(),
+    network_id smallint    NOT NULL,
+    owner      uuid,
+    kind       text        NOT NULL,
+    body       text        NOT NULL CHECK (length(body) <= 65536),
+    PRIMARY KEY (network_id, notice_no)
+);
+COMMENT ON TABLE partner.event_notice IS
+    'What is in no block, and is still to be told. It is written in the commit that causes it; the follower of the '
+    'network appends it to logs, and deletes it in the same commit.';
+COMMENT ON COLUMN partner.event_notice.owner IS
+    'The credential or the account that is told of it, as its kind says; null: all that ask for its kind.';
+COMMENT ON COLUMN partner.event_notice.body IS 'The object of the event, as JSON.';
+
+CREATE TABLE partner.event_notice_once (
+    period        timestamptz NOT NULL,
+    noticed_at    timestamptz NOT NULL DEFAULT now(),
+    credential_id uuid        NOT NULL REFERENCES partner.credential,
+    kind          text        NOT NULL,
+    PRIMARY KEY (credential_id, kind, period)
+);
+COMMENT ON TABLE partner.event_notice_once IS
+    'The notices of which a credential gets one in each period, written in their commit. Old ones are pruned.';
+COMMENT ON COLUMN partner.event_notice_once.period IS 'Of key.expiring: when the key expires.';
 
 -- == chain ==
 

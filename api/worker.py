@@ -22,7 +22,7 @@ import structlog
 from dramatiq.brokers.redis import RedisBroker
 
 from api.commands.database import migrated
-from api.events import follower
+from api.events import expiring, follower
 from api.keys import valkey
 from api.sources import clock, held_snapshots, pool_metadata
 from api.usage import fold
@@ -151,6 +151,7 @@ class _Aggregator(dramatiq.Middleware):
                 lambda: pool_metadata.run(url, fetches=ours.pool_metadata, delisted=ours.pool_metadata_delisted),
             )
         )
+        await self._open.enter_async_context(tasks.background("expiring keys", lambda: expiring.run(pool)))
         for network in NETWORKS:
             following = partial(follower.run, pool, url, network)
             await self._open.enter_async_context(tasks.background(f"events of {network.name}", following))

@@ -23,7 +23,7 @@ from shared.network import Network
 log = structlog.get_logger()
 
 LOOK_EVERY_S = 0.05
-_LOOKS_FOR_NEW = 10  # how many of these looks pass until new subscriptions are looked for
+_LOOKS_FOR_NEW = 10  # how many of these looks pass until new subscriptions and notices are looked for
 _TRY_EVERY_S = 1.0
 
 MAX_BLOCKS, MAX_TRANSACTIONS = 50, 250
@@ -34,6 +34,9 @@ MAX_UNDONE_BLOCKS = 50
 
 MAX_CATCHING_UP = 1_000
 """How many subscriptions catch up together, from each end."""
+
+MAX_NOTICES = 1_000
+"""The most that one commit tells of what is in no block."""
 
 _PAGE = 200  # remembered blocks that are compared with the chain at a time
 
@@ -92,8 +95,12 @@ class Follower:
                 if self._mark is None:
                     return await self._begin(chain)
             self._looks += 1
-            if not self._catching and self._looks % _LOOKS_FOR_NEW == 1:
-                self._catching = await logs.catching_up(self._db, self._network, MAX_CATCHING_UP)
+            if self._looks % _LOOKS_FOR_NEW == 1:
+                if not self._catching:
+                    self._catching = await logs.catching_up(self._db, self._network, MAX_CATCHING_UP)
+                if await logs.has_notices(self._db, self._network):
+                    await self._notify(self._mark)
+                    return True
             if self._mark.block_hash == end.block_hash and not self._catching:
                 return False
             async with chain.transaction(isolation="repeatable_read", readonly=True):
@@ -106,6 +113,12 @@ class Follower:
             await logs.begin(self._db, self._network, blocks)
         log.info("events.begun", network=self._network.name, slot_no=blocks[-1].slot_no)
         return True
+
+    async def _notify(self, mark: Mark) -> None:
+        """Tell of what is in no block."""
+        async with schema.commit(self._db):
+            await logs.hold(self._db, self._network, mark)
+            await logs.tell_notices(self._db, self._network, mark, MAX_NOTICES)
 
     async def _read(self, chain: asyncpg.Connection, mark: Mark) -> bool:
         """Go on from the mark in a snapshot of the chain."""

@@ -3,14 +3,16 @@
 Each function is part of one commit, which also moves the mark.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from uuid import UUID
 
 import msgspec
 
-from api.events import digits
+from api.events import digits, subjects
 from api.events.happenings import BlockPoint, Happening, Make
-from api.events.subjects import RESET, Direction
+from api.events.subjects import RESET, Direction, EventKind
 from shared import sql
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
@@ -59,6 +61,15 @@ class CatchingUp(msgspec.Struct, frozen=True):
     at_slot_no: int
 
 
+class _Notice(msgspec.Struct, frozen=True):
+    """Something to tell of that is in no block."""
+
+    notice_no: int
+    kind: EventKind
+    owner: UUID | None
+    body: str
+
+
 class Matched(msgspec.Struct, frozen=True):
     """A happening of which a subscription is told."""
 
@@ -95,6 +106,10 @@ _blocks_down = _sql.query("blocks_down", BlockPoint)
 _steps = _sql.query("steps", _Step)
 _live = _sql.query("matching", _Match, those="state = 'live' AND $3::bigint[] IS NULL")
 _catching = _sql.query("matching", _Match, those="state = 'catching_up' AND subscription_no = ANY ($3::bigint[])")
+_all_begun = _sql.query("matching", _Match, those="state IN ('live', 'catching_up') AND $3::bigint[] IS NULL")
+_has_notices = _sql.values("has_notices", bool)
+_take_notices = _sql.query("take_notices", _Notice)
+_notify = _sql.command("notify", numbered=_numbered)
 _number_objects = _sql.values("number_objects", int)
 _add_objects = _sql.command("add_objects")
 _tell = _sql.command("tell", numbered=_numbered)
@@ -223,6 +238,37 @@ async def append(
     if later:
         confirmations = [each.match.confirmations for each in later]
         await _wait.run(db, network.network_id, *_columns(later, number_of), confirmations)
+
+
+async def has_notices(db: Connection, network: Network) -> bool:
+    """Whether anything is to be told that is in no block."""
+    return await _has_notices.only(db, network.network_id, list(subjects.KIND_LETTERS))
+
+
+async def tell_notices(db: Connection, network: Network, mark: Mark, most: int) -> None:
+    """Append so many notices to the logs that ask for them, those that catch up included, as there is no other time.
+
+    They are never undone, so they wait for no confirmations. Those of kinds that only a later version knows are left.
+    """
+    taken = await _take_notices.all(db, network.network_id, list(subjects.KIND_LETTERS), most)
+    notices = sorted(taken, key=lambda each: each.notice_no)
+    keys = {each.notice_no: subjects.notice_key(each.kind, each.owner) for each in notices}
+    those = defaultdict[bytes, list[int]](list)
+    for match in await _all_begun.all(db, network.network_id, list(set(keys.values())), None):
+        those[match.key].append(match.subscription_no)
+    asked_for = [each for each in notices if keys[each.notice_no] in those]
+    if not asked_for:
+        return
+    numbers = await _number_objects.all(db, len(asked_for))
+    await _add_objects.run(db, numbers, [each.body for each in asked_for])
+    told = [
+        (subscription_no, subjects.NOTICE + key, object_no)
+        for each, object_no in zip(asked_for, numbers, strict=True)
+        for key in (keys[each.notice_no],)
+        for subscription_no in those[key]
+    ]
+    place = mark.step + 1, mark.slot_no, mark.block_no, mark.block_hash
+    await _notify.run(db, network.network_id, *place, *sql.columns(told))
 
 
 async def tell_due(db: Connection, network: Network, mark: Mark) -> None:

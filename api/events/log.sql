@@ -77,6 +77,37 @@ SELECT nextval('partner.event_object_object_no_seq') AS object_no FROM generate_
 INSERT INTO partner.event_object (object_no, body)
 SELECT object_no, body FROM unnest($1::bigint[], $2::text[]) AS made (object_no, body)
 
+-- name: has_notices
+-- Whether anything is to be told that is in no block, of the kinds $2.
+SELECT EXISTS (SELECT FROM partner.event_notice WHERE network_id = $1 AND kind = ANY ($2::text[])) AS has_notices
+
+-- name: take_notices
+-- Take the $3 first notices of the kinds $2. Who deletes them appends them in the same commit.
+DELETE FROM partner.event_notice
+WHERE network_id = $1 AND notice_no IN (
+    SELECT notice_no FROM partner.event_notice
+    WHERE network_id = $1 AND kind = ANY ($2::text[]) ORDER BY notice_no LIMIT $3)
+RETURNING notice_no, kind, owner, body
+
+-- name: notify
+-- Append notices to logs, in the order of the arrays, with the block $3, $4, $5 of the mark. To a log that is live they
+-- belong to step $2, the one after the mark's: whoever has loaded the state of the mark's block reads them. In one that
+-- is not live yet, they share the step of its last event.
+WITH told AS (
+    SELECT told.*, row_number() OVER (PARTITION BY subscription_no ORDER BY place) AS nth
+    FROM unnest($6::bigint[], $7::bytea[], $8::bigint[]) WITH ORDINALITY
+         AS told (subscription_no, key, object_no, place)
+), {numbered}
+INSERT INTO partner.event (subscription_no, number, step, network_id, slot_no, block_no, block_hash, key, object_no,
+                           undone)
+SELECT subscription_no, before + nth,
+       CASE (SELECT state FROM partner.subscription WHERE subscription_no = told.subscription_no)
+           WHEN 'live' THEN $2
+           ELSE coalesce((SELECT step FROM partner.event WHERE subscription_no = told.subscription_no
+                          ORDER BY number DESC LIMIT 1), 0) END,
+       $1, $3, $4, $5, key, object_no, true
+FROM told JOIN numbered USING (subscription_no)
+
 -- name: tell
 -- Append events to logs, in the order of the arrays.
 WITH told AS (

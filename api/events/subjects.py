@@ -1,12 +1,14 @@
 """The subjects of subscriptions: what can be watched, as bodies name it, and as the key by which a block looks it up.
 
-A key is a letter for the kind of event, a letter for the kind of subject, and the subject's bytes.
+A key is a letter for the kind of event, a letter for the kind of subject, and the subject's bytes. Kinds of the
+caller's own have the id of the caller in their place.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Literal
+from uuid import UUID
 
 import msgspec
 
@@ -21,7 +23,9 @@ from shared import address
 from shared.ledger import HASH28_BYTES
 from shared.network import Network
 
-EventKind = Literal["transaction", "mint", "delegation", "withdrawal", "pool", "metadata", "epoch", "block"]
+EventKind = Literal[
+    "transaction", "mint", "delegation", "withdrawal", "pool", "metadata", "epoch", "block", "key.expiring"
+]
 Direction = Literal["in", "out", "both"]
 SubjectName = Literal["address", "stake_address", "payment_credential", "asset", "policy_id", "pool_id", "label"]
 
@@ -34,6 +38,7 @@ KIND_LETTERS: dict[EventKind, bytes] = {
     "metadata": b"l",
     "epoch": b"e",
     "block": b"b",
+    "key.expiring": b"k",
 }
 _KIND_OF = {letter: kind for kind, letter in KIND_LETTERS.items()}
 
@@ -48,6 +53,10 @@ SUBJECT_LETTERS: dict[SubjectName, bytes] = {
 }
 _NAME_OF = {letter: name for name, letter in SUBJECT_LETTERS.items()}
 NO_SUBJECT = b"-"
+_OWNER = b"="
+NOTICE = b"!"
+"""Precedes the key of an event that tells of what is in no block."""
+
 RESET = b"r" + NO_SUBJECT
 """The key of an event that no subscription asks for: blocks from before the beginning of its log were undone."""
 
@@ -60,8 +69,13 @@ SUBJECTS_OF: dict[EventKind, tuple[SubjectName, ...]] = {
     "metadata": ("label",),
     "epoch": (),
     "block": (),
+    "key.expiring": (),
 }
-"""The kinds of subjects that each kind of event has; those without one tell of everything."""
+"""The kinds of subjects that each kind of event has; those without one tell of everything, or of the caller's own."""
+
+Owner = Literal["credential"]
+OWNERS: dict[EventKind, Owner] = {"key.expiring": "credential"}
+"""The kinds of events that tell of the caller's own, and whose it is. Their keys have an id in place of a subject."""
 
 WITH_QUANTITY: tuple[EventKind, ...] = ("transaction", "mint", "withdrawal")
 """The kinds of events that have a quantity: only they can be restricted to a direction and a least quantity."""
@@ -139,6 +153,17 @@ async def parse_all(sent: Sequence[SentSubject], network: Network) -> dict[bytes
     return by_key
 
 
+def owned(given: Mapping[bytes, Subject], ids: Mapping[Owner, UUID]) -> dict[bytes, Subject]:
+    """The same subjects, those of the caller's own with the ids of the caller."""
+    return {subject.key: subject for each in given.values() for subject in (_owned(each, ids),)}
+
+
+def _owned(subject: Subject, ids: Mapping[Owner, UUID]) -> Subject:
+    kind = kind_of(subject.key)
+    owner = OWNERS.get(kind)
+    return subject if owner is None else msgspec.structs.replace(subject, key=notice_key(kind, ids[owner]))
+
+
 def kind_of(key: bytes) -> EventKind:
     """The kind of event of a key."""
     return _KIND_OF[key[:1]]
@@ -146,7 +171,7 @@ def kind_of(key: bytes) -> EventKind:
 
 def show(key: bytes) -> dict[str, str] | None:
     """The subject in a key as events name it; None for a kind that has none."""
-    if key[1:] == NO_SUBJECT:
+    if key[1:2] in (NO_SUBJECT, _OWNER):
         return None
     name = _NAME_OF[key[1:2]]
     return {name: _SHOWN[name](key[2:])}
@@ -155,6 +180,16 @@ def show(key: bytes) -> dict[str, str] | None:
 def key_of(kind: EventKind, name: SubjectName | None = None, value: bytes = b"") -> bytes:
     """The key of a kind of event and a subject."""
     return KIND_LETTERS[kind] + (NO_SUBJECT if name is None else SUBJECT_LETTERS[name] + value)
+
+
+def notice_key(kind: EventKind, owner: UUID | None) -> bytes:
+    """The key of a kind of event that has no subject, of an owner or, with None, of all."""
+    return key_of(kind) if owner is None else own_prefix(kind) + owner.bytes
+
+
+def own_prefix(kind: EventKind) -> bytes:
+    """What precedes the id in the key of a kind of the caller's own."""
+    return KIND_LETTERS[kind] + _OWNER
 
 
 def label_bytes(label: int) -> bytes:

@@ -31,6 +31,7 @@ MAX_PAGE_BYTES = 4 * 1024**2
 
 Begins = Literal["at_once", "later"]
 State = Literal["new", "catching_up", "live"]
+Action = Literal["apply", "undo", "notice", "reset"]
 
 
 class NewSubscription(Body, frozen=True, kw_only=True):
@@ -134,16 +135,18 @@ class EventBlock(msgspec.Struct, frozen=True):
 class ToldEvent(msgspec.Struct, frozen=True):
     """An event. Numbers are 1, 2, 3 … without gaps.
 
-    An `undo` takes back the event with the number `undoes`, whose block is no longer on the chain; otherwise it repeats
-    that event. It is always the last one that is not undone yet. A `reset` says that blocks from before the beginning
-    of the log were undone: whoever has loaded the state of one of them loads it again.
+    An `apply` tells of something in a block. An `undo` takes back the event with the number `undoes`, whose block is no
+    longer on the chain; otherwise it repeats that event. It is always the last `apply` that is not undone yet. A
+    `notice` tells of something that is in no block, and is never undone; its `block` is the last one before it. A
+    `reset` says that blocks from before the beginning of the log were undone: whoever has loaded the state of one of
+    them loads it again.
 
     `received` and `spent` are quantities of the subject. `object` is what `/v1` answers about the event, with
     quantities as texts.
     """
 
     number: int
-    action: Literal["apply", "undo", "reset"]
+    action: Action
     kind: EventKind | None
     subject: Json | None
     block: EventBlock
@@ -318,7 +321,8 @@ async def remove_subscription_subjects(ask: EventsAsk[OneSubscription, SubjectLi
     given = await subjects.parse_all(ask.body.subjects, ask.network)
     async with ask.commit() as db:
         locked = await _locked(db, ask.key.credential_id, ask.question.id)
-        tag = await _remove.run(db, locked.subscription_no, list(given))
+        own = subjects.owned(given, {"credential": ask.key.credential_id})
+        tag = await _remove.run(db, locked.subscription_no, list(own))
         await _change_subjects.run(db, locked.subscription_no, -int(tag.rpartition(" ")[2]))
         row = await _read(db, ask.key.credential_id, ask.question.id)
     return Confirmation(data=_show(row), message="Subjects removed")
@@ -391,12 +395,12 @@ async def of_credential(db: Connection, credential_id: UUID, limit: int, offset:
 
 def show_event(event: EventRow, network: Network) -> ToldEvent:
     """An event as every way to read it shows it."""
-    is_reset = event.key == subjects.RESET
+    key, action = _action(event)
     return ToldEvent(
         number=event.number,
-        action="reset" if is_reset else "apply" if event.undoes is None else "undo",
-        kind=None if is_reset else subjects.kind_of(event.key),
-        subject=None if is_reset else _subject(event.key),
+        action=action,
+        kind=None if action == "reset" else subjects.kind_of(key),
+        subject=None if action == "reset" else _subject(key),
         block=EventBlock(
             event.slot_no, event.block_no, event.block_hash.hex(), network.slot_time(max(event.slot_no, 0))
         ),
@@ -405,6 +409,15 @@ def show_event(event: EventRow, network: Network) -> ToldEvent:
         received=UNSET if event.received is None else event.received,
         spent=UNSET if event.spent is None else event.spent,
     )
+
+
+def _action(event: EventRow) -> tuple[bytes, Action]:
+    """The key that an event matched, and what it does."""
+    if event.key == subjects.RESET:
+        return event.key, "reset"
+    if event.key.startswith(subjects.NOTICE):
+        return event.key.removeprefix(subjects.NOTICE), "notice"
+    return event.key, "apply" if event.undoes is None else "undo"
 
 
 async def _read(db: Connection, credential_id: UUID, subscription_id: UUID) -> _Row:
@@ -438,7 +451,8 @@ async def _add_all(
     most: int,
 ) -> None:
     locked = await _locked(db, credential_id, subscription_id)
-    columns = sql.columns((each.key, each.direction, each.least) for each in given.values())
+    own = subjects.owned(given, {"credential": credential_id})
+    columns = sql.columns((each.key, each.direction, each.least) for each in own.values())
     added = sum(await _add.all(db, locked.subscription_no, network.network_id, *columns))
     if locked.subjects + added > most:
         raise errors.too_many_subjects(most)

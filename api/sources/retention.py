@@ -36,6 +36,8 @@ _lock = _sql.values("lock", bool)
 _keep = _sql.command("keep")
 _next_credentials = _sql.values("next_credentials", UUID)
 _drop_former_keys = _sql.command("drop_former_keys")
+_drop_notices = _sql.command("drop_notices")
+_drop_notices_once = _sql.command("drop_notices_once")
 _drop_minutes = _sql.command("drop_minutes")
 _drop_hours = _sql.command("drop_hours")
 _drop_readings = _sql.command("drop_readings")
@@ -80,6 +82,8 @@ async def prune(pool: asyncpg.Pool, settings: Settings) -> Pruned:
     async with _step(pool) as db:
         await _keep.run(db, settings.usage_minutes_days, settings.usage_hours_days)
         await _drop_former_keys.run(db)
+        await _drop_notices.run(db, settings.events_days)
+        await _drop_notices_once.run(db)
         await _end_subscriptions.run(db, settings.events_days)
     return Pruned(
         usage_minutes=await _prune_usage(pool, _drop_minutes),

@@ -16,6 +16,14 @@ SET since = greatest(usage_kept.since, excluded.since),
 -- Former keys that ended 30 days ago or earlier. There are few: one for each rotation.
 DELETE FROM partner.former_key WHERE ends_at < now() - interval '30 days'
 
+-- name: drop_notices
+-- Notices that no follower has taken for $1 days. There are few: followers take each at once.
+DELETE FROM partner.event_notice WHERE noticed_at < now() - make_interval(days => $1)
+
+-- name: drop_notices_once
+-- What was told once in a period that ended long ago: a period has at most 31 days. There are few.
+DELETE FROM partner.event_notice_once WHERE noticed_at < now() - interval '62 days'
+
 -- name: drop_submitted
 -- Delete transactions that were submitted more than $1 days ago, at most $2. Skips those that are being changed, so
 -- that an indexer that rolls back never waits for a process that waits for it.

@@ -8,11 +8,12 @@ from typing import Any
 import asyncpg
 import pytest
 
+from api.events import expiring
 from api.events import follower as following
 from api.events import log as logs
 from api.events.follower import Follower
 from api.sources import retention
-from shared import database
+from shared import database, notices
 from shared.network import PREVIEW
 from shared.settings import read
 from tests.api.client import Client, Reply
@@ -288,6 +289,46 @@ async def test_a_request_waits_for_the_next_event(telling: Telling) -> None:
     await telling.append(30, tx("a", pays(ALICE)))
     (event,) = (await asyncio.wait_for(waiting, 5)).body["data"]
     assert event["object"]["tx_hash"] == hash_of("a")
+
+
+async def test_an_expiring_key_is_told_once_to_its_own_credential(
+    telling: Telling, db: asyncpg.Connection, database_url: str, issue_key: IssueKey
+) -> None:
+    ours = await telling.subscribe({"kind": "key.expiring"}, confirmations=2)
+    await telling.call("POST", "", {"subjects": [{"kind": "key.expiring"}]}, await issue_key())
+    await telling.append(20)
+    expire = (
+        "UPDATE partner.credential SET expires_at = now() + make_interval(days => $2) FROM partner.subscription"
+        " WHERE credential.id = credential_id AND subscription.id = $1::text::uuid"
+    )
+    async with await database.create_pool(database_url, None, max_size=2) as pool:
+        for days in (15, 13):
+            await db.execute(expire, ours, days)
+            await asyncio.gather(*(expiring.notice(pool) for _ in range(2)))
+            await telling.told()
+    await telling.back_to(0)
+    await telling.append(10)
+    (event,) = (await telling.events(ours)).body["data"]
+    assert [event[name] for name in ("number", "action", "kind", "subject")] == [1, "notice", "key.expiring", None]
+    assert event["block"]["slot_no"] == RECENT + 20 and telling.key.startswith(event["object"]["api_key_prefix"])
+    assert await db.fetchval("SELECT count(*) FROM partner.event") == 1, "another credential's key does not expire"
+    listed = (await telling.call("GET", f"/{ours}/subjects")).body["data"]
+    assert listed == [{"kind": "key.expiring", "subject": None, "direction": "both", "least_quantity": "0"}]
+    removed = await telling.call("POST", f"/{ours}/subjects/remove", {"subjects": [{"kind": "key.expiring"}]})
+    assert removed.body["data"]["subject_count"] == 0
+
+
+async def test_a_client_that_has_loaded_the_last_block_reads_what_was_noticed_after_it(
+    telling: Telling, db: asyncpg.Connection
+) -> None:
+    subscription = await telling.subscribe({"kind": "block"}, {"kind": "key.expiring"})
+    loaded = await telling.append(20)
+    owner = await db.fetchval("SELECT credential_id FROM partner.subscription")
+    await notices.add(db, PREVIEW, "key.expiring", "{}", owner)
+    await telling.told()
+    assert [number for number, _, _ in await telling.log(subscription, after_block=loaded)] == [2]
+    loaded = await telling.append(30)
+    assert await telling.log(subscription, after_block=loaded) == []
 
 
 async def test_another_credentials_subscription_is_not_found(telling: Telling, issue_key: IssueKey) -> None:

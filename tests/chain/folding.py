@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import msgspec
@@ -12,15 +13,19 @@ import msgspec
 from api.events import log as logs
 from api.events import subjects
 from api.events.subjects import SentSubject
+from shared import notices
 from shared.network import PREVIEW
 from tests.chain.model import Json
 from tests.chain.model_events import Happenings, Told, wanted
+
+NOTICED: Json = {"kind": "key.expiring"}
 
 _LOG = """
 SELECT number, key, event.slot_no, block_no, block_hash, received, spent, undoes, undone, step, body
 FROM partner.event LEFT JOIN partner.event_object USING (object_no)
 WHERE subscription_no = $1 ORDER BY number
 """
+_NOTICES = "SELECT body FROM partner.event_notice WHERE owner = $1 ORDER BY notice_no"
 _SUBSCRIBE = """
 INSERT INTO partner.subscription (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no)
 VALUES ((SELECT id FROM partner.credential LIMIT 1), 1, $1, 'catching_up', $2, $2)
@@ -34,6 +39,7 @@ class Subscription(msgspec.Struct):
     number: int
     confirmations: int
     subjects: list[Json]
+    notices: list[str]  # the objects of those that waited when it was created, or were added since
 
 
 async def subscribe(
@@ -41,6 +47,7 @@ async def subscribe(
 ) -> Subscription:
     """Create a subscription, from now or after a slot."""
     parsed = await subjects.parse_all([msgspec.convert(each, SentSubject) for each in some], PREVIEW)
+    parsed = subjects.owned(parsed, {"credential": await credential_id(db)})
     async with db.transaction():
         mark = await logs.share(db, PREVIEW)
         assert mark is not None
@@ -51,13 +58,34 @@ async def subscribe(
             " VALUES ($1, 1, $2, $3, $4)",
             [(number, each.key, each.direction, each.least) for each in parsed.values()],
         )
-    return Subscription(number, confirmations, some)
+        waiting = await db.fetch(_NOTICES, await credential_id(db)) if NOTICED in some else []
+    return Subscription(number, confirmations, some, [notice["body"] for notice in waiting])
+
+
+async def credential_id(db: asyncpg.Connection) -> UUID:
+    """The credential that owns the subscriptions."""
+    found: UUID = await db.fetchval("SELECT id FROM partner.credential LIMIT 1")
+    return found
+
+
+async def notice(db: asyncpg.Connection, random: Random, subscriptions: Iterable[Subscription]) -> None:
+    """Add some notices, of this credential or of another."""
+    for _ in range(random.randint(1, 3)):
+        body = json.dumps({"notice": random.getrandbits(60)})
+        is_ours = random.random() < 0.8
+        owner = await credential_id(db) if is_ours else UUID(int=random.getrandbits(128))
+        await notices.add(db, PREVIEW, NOTICED["kind"], body, owner)
+        for subscription in subscriptions:
+            if is_ours and NOTICED in subscription.subjects:
+                subscription.notices.append(body)
 
 
 async def subscribe_at_random(db: asyncpg.Connection, random: Random, blocks: list[Json]) -> Subscription:
     """Of few and of many subjects, with and without confirmations, from now and from an earlier slot."""
     after = random.choice((None, random.choice(blocks)["slot"]))
     some = _chosen(random, blocks, random.choice((1, 5, 60)))
+    if random.random() < 0.5:
+        some.append(NOTICED)
     return await subscribe(db, some, random.choice((0, 0, 1, 4)), after)
 
 
@@ -71,7 +99,10 @@ async def check(db: asyncpg.Connection, blocks: Iterable[Json], subscriptions: I
         after = await db.fetchval(  # an undoing may have lowered it
             "SELECT after_slot_no FROM partner.subscription WHERE subscription_no = $1", subscription.number
         )
-        got = [shown(event) for event in fold(await db.fetch(_LOG, subscription.number))]
+        log = await db.fetch(_LOG, subscription.number)
+        noticed = [event["body"] for event in log if is_notice(event)]
+        assert noticed == subscription.notices, subscription
+        got = [shown(event) for event in fold(log)]
         expected = wanted([each for slot, each in told if slot > after], subscription.subjects)
         deep = [each for each in expected if each.block_no <= tip_no - subscription.confirmations]
         # After a fork to a shorter chain, what was told stays told, although it is less deep now.
@@ -87,7 +118,9 @@ def fold(log: list[asyncpg.Record]) -> list[asyncpg.Record]:
     assert [event["step"] for event in log] == sorted(event["step"] for event in log)
     left: list[asyncpg.Record] = []
     for event in log:
-        if event["key"] == subjects.RESET:
+        if is_notice(event):
+            assert event["undone"] and event["undoes"] is None
+        elif event["key"] == subjects.RESET:
             assert not left, "an undoing below the beginning undoes everything"
         elif event["undoes"] is None:
             assert not left or left[-1]["slot_no"] <= event["slot_no"]
@@ -98,6 +131,12 @@ def fold(log: list[asyncpg.Record]) -> list[asyncpg.Record]:
             assert (undone["key"], undone["body"]) == (event["key"], event["body"])
     assert not any(event["undone"] for event in left)
     return left
+
+
+def is_notice(event: asyncpg.Record) -> bool:
+    """Whether an event tells of what is in no block."""
+    key: bytes = event["key"]
+    return key.startswith(subjects.NOTICE)
 
 
 def shown(event: asyncpg.Record) -> Told:

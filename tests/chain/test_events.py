@@ -1,4 +1,7 @@
-"""Logs of subscriptions over forks and kills: each tells exactly what surviving blocks say, and undoes the rest."""
+"""Logs of subscriptions over forks and kills: each tells exactly what surviving blocks say, and undoes the rest.
+
+What is in no block is told once, and never undone.
+"""
 
 import asyncio
 import time
@@ -90,6 +93,7 @@ async def test_a_hundred_forks_with_kills_leave_what_surviving_blocks_say(databa
             await written.back_to(chain.blocks[last].slot)
             for block in chain.blocks[last + 1 :]:
                 if random.random() < 0.3:
+                    await folding.notice(db, random, subscriptions)
                     await disturbed.follow_until_killed()
                 await written.index(block.decoded())
             if random.random() < 0.2:

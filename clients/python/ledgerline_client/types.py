@@ -1321,7 +1321,9 @@ class SubscriptionSubjectPage(TypedDict):
 class SubscriptionSubject(TypedDict):
     """What is told of."""
 
-    kind: Literal["block", "delegation", "epoch", "metadata", "mint", "pool", "transaction", "withdrawal"]
+    kind: Literal[
+        "block", "delegation", "epoch", "key.expiring", "metadata", "mint", "pool", "transaction", "withdrawal"
+    ]
     subject: dict[str, Any] | None
     direction: Literal["both", "in", "out"]
     least_quantity: str
@@ -1338,17 +1340,22 @@ class ToldEventPage(TypedDict):
 class ToldEvent(TypedDict):
     """An event. Numbers are 1, 2, 3 … without gaps.
 
-    An `undo` takes back the event with the number `undoes`, whose block is no longer on the chain; otherwise
-    it repeats that event. It is always the last one that is not undone yet. A `reset` says that blocks from
-    before the beginning of the log were undone: whoever has loaded the state of one of them loads it again.
+    An `apply` tells of something in a block. An `undo` takes back the event with the number `undoes`, whose
+    block is no longer on the chain; otherwise it repeats that event. It is always the last `apply` that is
+    not undone yet. A `notice` tells of something that is in no block, and is never undone; its `block` is the
+    last one before it. A `reset` says that blocks from before the beginning of the log were undone: whoever
+    has loaded the state of one of them loads it again.
 
     `received` and `spent` are quantities of the subject. `object` is what `/v1` answers about the event, with
     quantities as texts.
     """
 
     number: int
-    action: Literal["apply", "reset", "undo"]
-    kind: Literal["block", "delegation", "epoch", "metadata", "mint", "pool", "transaction", "withdrawal"] | None
+    action: Literal["apply", "notice", "reset", "undo"]
+    kind: (
+        Literal["block", "delegation", "epoch", "key.expiring", "metadata", "mint", "pool", "transaction", "withdrawal"]
+        | None
+    )
     subject: dict[str, Any] | None
     block: EventBlock
     object: dict[str, Any]

@@ -1217,7 +1217,7 @@ export interface SubscriptionSubjectPage {
 
 /** What is told of. */
 export interface SubscriptionSubject {
-  kind: "block" | "delegation" | "epoch" | "metadata" | "mint" | "pool" | "transaction" | "withdrawal";
+  kind: "block" | "delegation" | "epoch" | "key.expiring" | "metadata" | "mint" | "pool" | "transaction" | "withdrawal";
   subject: Record<string, unknown> | null;
   direction: "both" | "in" | "out";
   least_quantity: bigint;
@@ -1233,17 +1233,19 @@ export interface ToldEventPage {
 /**
  * An event. Numbers are 1, 2, 3 … without gaps.
  *
- * An `undo` takes back the event with the number `undoes`, whose block is no longer on the chain; otherwise it
- * repeats that event. It is always the last one that is not undone yet. A `reset` says that blocks from before
- * the beginning of the log were undone: whoever has loaded the state of one of them loads it again.
+ * An `apply` tells of something in a block. An `undo` takes back the event with the number `undoes`, whose block
+ * is no longer on the chain; otherwise it repeats that event. It is always the last `apply` that is not undone
+ * yet. A `notice` tells of something that is in no block, and is never undone; its `block` is the last one
+ * before it. A `reset` says that blocks from before the beginning of the log were undone: whoever has loaded the
+ * state of one of them loads it again.
  *
  * `received` and `spent` are quantities of the subject. `object` is what `/v1` answers about the event, with
  * quantities as texts.
  */
 export interface ToldEvent {
   number: number;
-  action: "apply" | "reset" | "undo";
-  kind: "block" | "delegation" | "epoch" | "metadata" | "mint" | "pool" | "transaction" | "withdrawal" | null;
+  action: "apply" | "notice" | "reset" | "undo";
+  kind: "block" | "delegation" | "epoch" | "key.expiring" | "metadata" | "mint" | "pool" | "transaction" | "withdrawal" | null;
   subject: Record<string, unknown> | null;
   block: EventBlock;
   object: Record<string, unknown>;
