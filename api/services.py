@@ -20,6 +20,7 @@ from api.repeats.kept import KeptAnswers
 from api.sources import chain_servers, event_heads, registry, retention
 from api.sources.chain_servers import ChainServers
 from api.sources.event_heads import EventHeads
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import Nodes
 from api.sources.registry import Registry
 from api.sources.shared_reading import SharedReadings
@@ -130,9 +131,10 @@ async def opened(
             usage_queue.spooling(settings.data_dir, servers.redis_url, queue, endpoints)
         )
         await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(spools.folder)))
-        nodes = Nodes.at(settings.ogmios_urls)
+        addresses = {name: NodeAddresses(urls) for name, urls in settings.ogmios_urls.items()}
+        nodes = Nodes.at(addresses)
         stack.callback(nodes.close)
-        node_readers = NodeReaders.at(settings.ogmios_urls)
+        node_readers = NodeReaders.at(addresses)
         stack.push_async_callback(node_readers.close)
         yield Services(
             settings=settings,

@@ -37,6 +37,7 @@ from indexer.snapshot import restore as restoring
 from indexer.snapshot import take
 from indexer.store import backward, beginning, finish_bulk, position
 from indexer.sync import check, follow, leading, status
+from indexer.sync.choice import NodeChoice
 from indexer.sync.progress import Progress
 from indexer.sync.signals import Signals, served
 from indexer.verify import rounds
@@ -89,7 +90,10 @@ MetricsPortOption = Annotated[
 MetricsHostOption = Annotated[str, typer.Option("--metrics-host", help="Address to serve metrics on.")]
 OgmiosOption = Annotated[
     str | None,
-    typer.Option("--ogmios-url", help="Address of Ogmios (ws:// or wss://); overrides OGMIOS_URL_<NETWORK>."),
+    typer.Option(
+        "--ogmios-url",
+        help="Address of Ogmios (ws:// or wss://), several with commas; overrides OGMIOS_URL_<NETWORK>.",
+    ),
 ]
 
 
@@ -106,7 +110,7 @@ def run(
     """
     chosen = _settings()
     logging.started("indexer", network=network.name)
-    url = _ogmios_url(chosen, network, ogmios_url)
+    nodes = NodeChoice(_ogmios_urls(chosen, network, ogmios_url))
     progress = Progress(network)
 
     async def follow_chain(stop: asyncio.Event) -> int:
@@ -114,7 +118,7 @@ def run(
             progress.start()
             service_manager.notify(service_manager.READY)  # it may have to wait, which is part of its work
             try:
-                await follow.Follower(network, running.database_url, url, progress, NodeWarnings()).run(stop)
+                await follow.Follower(network, running.database_url, nodes, progress, NodeWarnings()).run(stop)
             except follow.FATAL as fatal:
                 log.error("follow.refused", network=network.name, cause=str(fatal), after=progress.at)
                 return 1
@@ -300,7 +304,7 @@ def verify(
     if not with_node and (percent != _ALL or from_slot or ogmios_url is not None):
         raise typer.Exit(lifecycle.fail("--sample, --from-slot and --ogmios-url require --against-node"))
     chosen = _settings()
-    url = _ogmios_url(chosen, network, ogmios_url) if with_node else None
+    url = _ogmios_urls(chosen, network, ogmios_url)[0] if with_node else None
     connect = None if url is None else partial(_connect if every_s is None else ogmios.connect, url)
     options = rounds.VerifyOptions(network, connect, percent, from_slot)
 
@@ -429,7 +433,7 @@ def record(
 
     Reading starts at the last indexed block before the slot, or at the origin if there is none.
     """
-    url = _ogmios_url(_settings(), network, ogmios_url)
+    url = _ogmios_urls(_settings(), network, ogmios_url)[0]
     if not (out.parent.is_dir() and os.access(out.parent, os.W_OK)) or out.is_dir():
         raise typer.Exit(
             lifecycle.fail(f"--out is '{out}', expected a file in a folder that exists and can be written")
@@ -464,7 +468,7 @@ def check_servers(
     if ogmios_url is not None and network is None:
         raise typer.Exit(lifecycle.fail("--ogmios-url requires --network"))
     wanted = [network] if network is not None else [by_name[name] for name in chosen.ogmios_urls]
-    nodes = {each: _ogmios_url(chosen, each, ogmios_url) for each in wanted}
+    nodes = {each: _ogmios_urls(chosen, each, ogmios_url) for each in wanted}
     trials.show_settings(chosen)
 
     async def main(stop: asyncio.Event) -> int:
@@ -501,15 +505,16 @@ def _settings(*, or_exit: int = 2) -> settings.Settings:
     return chosen
 
 
-def _ogmios_url(chosen: settings.Settings, network: Network, option: str | None) -> str:
+def _ogmios_urls(chosen: settings.Settings, network: Network, option: str | None) -> tuple[str, ...]:
+    """The addresses of a network's nodes, the first one to follow. Commands that read once use that one."""
     if option is None:
-        url = chosen.ogmios_urls.get(network.name)
-        if url is None:
+        urls = chosen.ogmios_urls.get(network.name)
+        if urls is None:
             variable, form, _ = settings.OGMIOS_URLS[network.name]
             raise typer.Exit(lifecycle.fail(f"{variable} is unset, expected {form.expected} (or --ogmios-url)"))
-        return url
+        return urls
     try:
-        return settings.ogmios_url("--ogmios-url", option)
+        return settings.ogmios_urls("--ogmios-url", option)
     except settings.SettingsError as error:
         raise typer.Exit(lifecycle.fail(error)) from None
 

@@ -16,6 +16,9 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SECRET = "(not shown)"
 
+MAX_NODES = 8
+"""The most addresses of Ogmios for a network."""
+
 
 class Form(NamedTuple):
     """A form of values.
@@ -27,6 +30,14 @@ class Form(NamedTuple):
     parse: Callable[[str], Any]
     expected: str
     show: Callable[[str], str] = repr
+
+
+class WrongAddress(ValueError):
+    """One of several addresses can't be used: its place from 1, the text that may be shown, the expected form."""
+
+    def __init__(self, place: int, shown: str, expected: str) -> None:
+        super().__init__()
+        self.place, self.shown, self.expected = place, shown, expected
 
 
 def masked(url: str) -> str:
@@ -97,8 +108,23 @@ def _redis_url(text: str) -> str:
     return text
 
 
-def _ogmios_url(text: str) -> str:
-    return _with_host(_url(text, "ws", "wss"))
+def _ogmios_urls(text: str) -> tuple[str, ...]:
+    """Addresses separated by commas."""
+    urls = re.split(r",\s*(?=\w+://)", text)
+    if len(urls) == 1:
+        return (_with_host(_url(text, "ws", "wss")),)
+    for place, url in enumerate(urls, 1):
+        # NOTE: a comma in an unescaped password may have split it.
+        shown = SECRET if "@" in text else masked(url)
+        if place > MAX_NODES:
+            raise WrongAddress(place, shown, f"{MAX_NODES} addresses at most")
+        if url in urls[: place - 1]:
+            raise WrongAddress(place, shown, "an address that differs from those before it")
+        try:
+            _with_host(_url(url, "ws", "wss"))
+        except ValueError:
+            raise WrongAddress(place, shown, _OGMIOS) from None
+    return tuple(urls)
 
 
 def _registry_url(text: str) -> str:
@@ -178,7 +204,8 @@ POSTGRES_URLS = Form(_postgres_urls, f"{_POSTGRES}, several with commas", masked
 REDIS_URL = Form(
     _redis_url, "redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel:// and an address", masked
 )
-OGMIOS_URL = Form(_ogmios_url, "ws:// or wss:// and the address of Ogmios", masked)
+_OGMIOS = "ws:// or wss:// and the address of Ogmios"
+OGMIOS_URLS = Form(_ogmios_urls, _OGMIOS, masked)
 REGISTRY_URL = Form(_registry_url, "an http:// or https:// address that contains {subject}", masked)
 ADMIN_KEY = Form(_admin_key, "iiak_admin_ and 40 hex characters", lambda _: SECRET)
 HOST = Form(_host, "a host name or an IP address")

@@ -40,15 +40,15 @@ class Setting(NamedTuple):
         return str(value)
 
 
-OGMIOS_URLS = {network.name: Setting(f"OGMIOS_URL_{network.name.upper()}", forms.OGMIOS_URL) for network in NETWORKS}
+OGMIOS_URLS = {network.name: Setting(f"OGMIOS_URL_{network.name.upper()}", forms.OGMIOS_URLS) for network in NETWORKS}
 BOOTSTRAP_ADMIN_KEY = "BOOTSTRAP_ADMIN_KEY"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's settings, read once at start, each with its variable and its default. None means unset.
 
-    Each of `read_database_urls` has one host. `ogmios_urls` are by network name; networks without an address are
-    absent. `data_dir` is absolute.
+    Each of `read_database_urls` has one host. `ogmios_urls` are by network name, the node to follow first; networks
+    without an address are absent. `data_dir` is absolute.
     """
 
     database_url: Annotated[
@@ -62,7 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: Annotated[
         str | None, Setting("REDIS_URL", forms.REDIS_URL, "(unset: an embedded Valkey in DATA_DIR)")
     ] = None
-    ogmios_urls: Annotated[dict[str, str], OGMIOS_URLS] = {}
+    ogmios_urls: Annotated[dict[str, tuple[str, ...]], OGMIOS_URLS] = {}
     bootstrap_admin_key: Annotated[str | None, Setting(BOOTSTRAP_ADMIN_KEY, forms.ADMIN_KEY)] = None
     api_host: Annotated[str, Setting("API_HOST", forms.HOST)] = "127.0.0.1"
     api_port: Annotated[int, Setting("API_PORT", forms.PORT)] = 8080
@@ -129,10 +129,10 @@ def effective(settings: Settings) -> dict[str, str]:
     return shown
 
 
-def ogmios_url(name: str, text: str) -> str:
-    """The address of Ogmios from the command line option `name`. Raises SettingsError."""
-    url: str = _parsed(name, text, forms.OGMIOS_URL)
-    return url
+def ogmios_urls(name: str, text: str) -> tuple[str, ...]:
+    """The addresses of Ogmios from the command line option `name`. Raises SettingsError."""
+    urls: tuple[str, ...] = _parsed(name, text, forms.OGMIOS_URLS)
+    return urls
 
 
 def issued_bootstrap_key() -> SettingsError:
@@ -173,6 +173,8 @@ def _parsed(name: str, text: str, form: Form) -> Any:
         return form.parse(text)
     except libpq.Unsupported as cause:
         raise SettingsError(f"{name} is {form.show(text)}, expected {cause}") from None
+    except forms.WrongAddress as wrong:
+        raise SettingsError(f"{name}: address {wrong.place} is {wrong.shown}, expected {wrong.expected}") from None
     except pool_list.Unusable as cause:
         raise SettingsError(f"{name} is {form.show(text)}, expected {form.expected}: {cause}") from None
     except (ValueError, OSError) as cause:

@@ -135,6 +135,11 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
             )
 
 
+def node_name(network: str, number: int, urls: Sequence[str]) -> str:
+    """What the trial of a node is called: with its number, if the network has several."""
+    return f"ogmios of {network}" + (f", node {number}" if len(urls) > 1 else "")
+
+
 async def ogmios(trial: Trial, url: str) -> None:
     """Note the address of Ogmios and what it says of itself over HTTP, unless a proxy hides that."""
     trial.facts["address"] = masked(url).strip("'")

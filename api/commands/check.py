@@ -7,6 +7,7 @@ from functools import partial
 import aiohttp
 from redis.asyncio import Redis
 
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import NodeConnection
 from api.sources.registry import NO_ENTRY_STATUSES
 from shared import redis_url, trials
@@ -31,8 +32,9 @@ async def servers(settings: Settings, running: Servers) -> int:
     if settings.ogmios_urls:
         importlib.import_module("ogmios.client")  # takes seconds, which are not the node's
     named += [
-        (f"ogmios of {name}", partial(_ogmios, network=by_name[name], url=url))
-        for name, url in settings.ogmios_urls.items()
+        (trials.node_name(name, number, urls), partial(_ogmios, network=by_name[name], url=url))
+        for name, urls in settings.ogmios_urls.items()
+        for number, url in enumerate(urls, 1)
     ]
     if settings.token_registry_url is not None:
         named.append(("token registry", partial(_registry, url=settings.token_registry_url)))
@@ -63,7 +65,7 @@ async def _valkey(trial: Trial, url: str) -> None:
 
 async def _ogmios(trial: Trial, network: Network, url: str) -> None:
     await trials.ogmios(trial, url)
-    node = NodeConnection(url)
+    node = NodeConnection(NodeAddresses([url]))
     try:
         await trial.round_trip(lambda: asyncio.to_thread(node.tip_slot_no))
         began = await asyncio.to_thread(node.start_time)

@@ -11,6 +11,7 @@ import msgspec
 from api.errors import Refusal
 from api.node_bytes.connection import Connection, Unreadable
 from api.node_bytes.lanes import Lanes
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import NodeAway, NodeRefused
 from shared.cbor import Malformed, Reader
 from shared.ledger import Point
@@ -93,8 +94,8 @@ class Transactions:
 class BlockReader:
     """Reads blocks from one node. The last ones read are kept, within a bound of bytes."""
 
-    def __init__(self, network: str, url: str) -> None:
-        self._lanes = Lanes(network, url, READINGS, "readings of blocks")
+    def __init__(self, network: str, addresses: NodeAddresses) -> None:
+        self._lanes = Lanes(network, addresses, READINGS, "readings of blocks")
         self._headers: OrderedDict[bytes, Header] = OrderedDict()
         self._transactions: OrderedDict[bytes, Transactions] = OrderedDict()
         self._cached_bytes = 0

@@ -3,12 +3,14 @@
 A block's frame may exceed the 1 MiB to which the package `ogmios` limits frames, and requests are sent ahead.
 """
 
+import asyncio
 from collections import deque
 from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
 
+from api.sources.node_addresses import CONNECT_WITHIN_S, NodeAddresses
 from api.sources.nodes import NodeAway, NodeRefused
 from shared.keepalive import keep_alive
 
@@ -39,8 +41,9 @@ class _Answer(msgspec.Struct, Generic[Result], frozen=True):
 class Connection:
     """Connects on the first request, and again after `drop`. Methods raise NodeAway."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, addresses: NodeAddresses) -> None:
+        self._addresses = addresses
+        self._url = ""
         self._session: aiohttp.ClientSession | None = None
         self._ws: aiohttp.ClientWebSocketResponse[bool] | None = None
         self._asked = 0
@@ -58,6 +61,8 @@ class Connection:
 
     async def send(self, method: str, **params: object) -> None:
         """Send a request; `receive` gives its answer after those of earlier ones."""
+        if not self._awaited and self._url != self._addresses.in_use:
+            await self.drop()
         self._asked += 1
         request = {"jsonrpc": "2.0", "method": method, "id": self._asked} | ({"params": params} if params else {})
         try:
@@ -71,6 +76,7 @@ class Connection:
         assert self._ws is not None, "a request has been sent"
         message = await self._ws.receive()
         if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            self._addresses.failed(self._url)
             raise NodeAway(f"the connection ended: {message.type.name.lower()} {message.data or ''}".strip())
         try:
             answer: _Answer[Result] = msgspec.json.decode(message.data, type=_Answer[kind])  # type: ignore[valid-type]
@@ -83,6 +89,10 @@ class Connection:
         if answer.result is msgspec.UNSET:
             raise NodeAway("an answer without a result")
         return answer.result
+
+    def gave_no_answer(self) -> None:
+        """Note that the node did not answer in time: the next request goes to another one, if there is one."""
+        self._addresses.failed(self._url)
 
     async def drop(self) -> None:
         """Disconnect, if it is connected: answers may still be on their way."""
@@ -99,15 +109,29 @@ class Connection:
         if self._ws is None:
             if self._session is None:
                 self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
-            try:
-                self._ws = await self._session.ws_connect(
+            for left in reversed(range(self._addresses.count)):
+                self._url = self._addresses.in_use
+                try:
+                    self._ws = await self._connect(self._session)
+                    break
+                except (OSError, aiohttp.ClientError, NodeAway):
+                    self._addresses.failed(self._url)
+                    if not left:
+                        raise
+            assert self._ws is not None, "a node has an address"
+            keep_alive(self._ws.get_extra_info("socket"))
+        return self._ws
+
+    async def _connect(self, session: aiohttp.ClientSession) -> "aiohttp.ClientWebSocketResponse[bool]":
+        """Raises OSError, aiohttp.ClientError, NodeAway."""
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN_S if self._addresses.count > 1 else None):
+                return await session.ws_connect(
                     self._url,
                     max_msg_size=MAX_FRAME_BYTES,
                     decode_text=False,
                     timeout=aiohttp.ClientWSTimeout(ws_close=0.0),
                 )
-            except aiohttp.ClientResponseError as cause:
-                # NOTE: aiohttp's message contains the address with its parameters, which may be secret.
-                raise NodeAway(f"no WebSocket but HTTP status {cause.status}") from None
-            keep_alive(self._ws.get_extra_info("socket"))
-        return self._ws
+        except aiohttp.ClientResponseError as cause:
+            # NOTE: aiohttp's message contains the address with its parameters, which may be secret.
+            raise NodeAway(f"no WebSocket but HTTP status {cause.status}") from None

@@ -11,6 +11,7 @@ from api import errors
 from api.errors import Refusal
 from api.http.turns import Turns
 from api.node_bytes.connection import Connection, Unreadable
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import NodeAway, NodeRefused
 
 log = structlog.get_logger()
@@ -35,10 +36,10 @@ def not_read(cause: NodeAway) -> Refusal:
 class Lanes:
     """At most `most` readings at a time, one of them with one credential."""
 
-    def __init__(self, network: str, url: str, most: int, readings: str) -> None:
+    def __init__(self, network: str, addresses: NodeAddresses, most: int, readings: str) -> None:
         """`readings` is what refusals call them."""
         self._network = network
-        self._connections = [Connection(url) for _ in range(most)]
+        self._connections = [Connection(addresses) for _ in range(most)]
         self._turns = Turns(deque(self._connections), most, 1, readings)
 
     async def read(
@@ -62,6 +63,7 @@ class Lanes:
                     async with asyncio.timeout(within_s):
                         return await self._on(connection, work)
                 except TimeoutError as cause:
+                    connection.gave_no_answer()
                     raise NodeAway(f"no answer within {within_s:g} s") from cause
                 except NodeRefused as refused:
                     reason = str(refused)[:MAX_REASON_LENGTH]

@@ -7,6 +7,7 @@ import msgspec
 
 from api.node_bytes.connection import Connection
 from api.node_bytes.lanes import Lanes
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import NodeAway
 
 READINGS = 1
@@ -34,8 +35,8 @@ class Reference(msgspec.Struct, frozen=True):
 class MempoolReader:
     """Reads the mempool of one node."""
 
-    def __init__(self, network: str, url: str) -> None:
-        self._lanes = Lanes(network, url, READINGS, "readings of the mempool")
+    def __init__(self, network: str, addresses: NodeAddresses) -> None:
+        self._lanes = Lanes(network, addresses, READINGS, "readings of the mempool")
 
     async def hashes(self, key: Hashable) -> list[str]:
         """The hashes of the transactions, in the order in which the node got them.

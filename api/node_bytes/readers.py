@@ -7,6 +7,7 @@ import msgspec
 from api import errors
 from api.node_bytes.blocks import BlockReader
 from api.node_bytes.mempool import MempoolReader
+from api.sources.node_addresses import NodeAddresses
 from shared.network import Network
 
 
@@ -17,11 +18,11 @@ class NodeReaders(msgspec.Struct, frozen=True):
     mempool_by_network: Mapping[str, MempoolReader]
 
     @classmethod
-    def at(cls, urls: Mapping[str, str]) -> "NodeReaders":
+    def at(cls, addresses: Mapping[str, NodeAddresses]) -> "NodeReaders":
         """Readers of the nodes at these addresses."""
         return cls(
-            {name: BlockReader(name, url) for name, url in urls.items()},
-            {name: MempoolReader(name, url) for name, url in urls.items()},
+            {name: BlockReader(name, each) for name, each in addresses.items()},
+            {name: MempoolReader(name, each) for name, each in addresses.items()},
         )
 
     def blocks(self, network: Network) -> BlockReader:

@@ -9,6 +9,7 @@ first transaction, and executes one request after the other.
 
 import asyncio
 import json
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ import structlog
 
 from api import errors
 from api.http.turns import Turns
+from api.sources.node_addresses import CONNECT_WITHIN_S, NodeAddresses
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -48,10 +50,11 @@ class NodeAway(Exception):
 
 
 class NodeConnection:
-    """Speaks to one Ogmios, in one thread. Connects on the first request, and again after a loss."""
+    """Speaks to the Ogmios in use, in one thread. Connects on the first request, and again after a loss."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, addresses: NodeAddresses) -> None:
+        self._addresses = addresses
+        self._url = ""
         self._client: Any = None
         self._asked = 0
 
@@ -105,6 +108,8 @@ class NodeConnection:
         self._asked += 1
         request = {"jsonrpc": "2.0", "method": method, "id": self._asked} | ({"params": params} if params else {})
         text = json.dumps(request)
+        if self._client is not None and self._url != self._addresses.in_use:
+            self.close()
         was_idle = self._client is not None
         try:
             try:
@@ -118,6 +123,7 @@ class NodeConnection:
                 answer = self._answer(text)
         except (OSError, TimeoutError, WebSocketException, ValueError) as cause:
             self.close()
+            self._addresses.failed(self._url)
             raise NodeAway(f"{type(cause).__name__}: {cause}") from cause
         if not isinstance(answer, dict) or answer.get("id") != self._asked:
             self.close()
@@ -135,22 +141,36 @@ class NodeConnection:
 
     def _connected(self) -> Any:
         if self._client is None:
-            from ogmios.client import Client
-
-            url = urlsplit(self._url)
-            host = url.netloc.rpartition(":")[0] if url.port else url.netloc
-            path = url.path.lstrip("/") + (f"?{url.query}" if url.query else "")
-            port = url.port or _PORTS[url.scheme]
-            self._client = Client(host, port, path, secure=url.scheme == "wss")
+            for left in reversed(range(self._addresses.count)):
+                self._url = self._addresses.in_use
+                try:
+                    self._client = self._connect()
+                    break
+                except Exception:
+                    self._addresses.failed(self._url)
+                    if not left:
+                        raise
         return self._client
+
+    def _connect(self) -> Any:
+        from ogmios.client import Client
+
+        url = urlsplit(self._url)
+        host = url.netloc.rpartition(":")[0] if url.port else url.netloc
+        path = url.path.lstrip("/") + (f"?{url.query}" if url.query else "")
+        port = url.port or _PORTS[url.scheme]
+        if self._addresses.count > 1:
+            # NOTE: `Client` waits for 10 s for a host that does not answer, which is all the time that there is.
+            socket.create_connection((url.hostname or "", port), timeout=CONNECT_WITHIN_S).close()
+        return Client(host, port, path, secure=url.scheme == "wss")
 
 
 class Node:
     """The node of a network, called from the event loop."""
 
-    def __init__(self, network: str, url: str) -> None:
-        self._submitting = _Lane(f"node {network}", url)
-        evaluating = [_Lane(f"node {network} evaluation {number}", url) for number in range(EVALUATIONS)]
+    def __init__(self, network: str, addresses: NodeAddresses) -> None:
+        self._submitting = _Lane(f"node {network}", addresses)
+        evaluating = [_Lane(f"node {network} evaluation {number}", addresses) for number in range(EVALUATIONS)]
         self._lanes = [self._submitting, *evaluating]
         self._idle = deque(evaluating)
         self._submissions = Turns(self._submitting, 1, 1, "submissions")
@@ -183,9 +203,9 @@ class Node:
 class _Lane:
     """A connection and its thread."""
 
-    def __init__(self, name: str, url: str) -> None:
+    def __init__(self, name: str, addresses: NodeAddresses) -> None:
         self._name = name
-        self._connection = NodeConnection(url)
+        self._connection = NodeConnection(addresses)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     async def run(self, work: Callable[[NodeConnection], Result]) -> Result:
@@ -207,9 +227,9 @@ class Nodes(msgspec.Struct, frozen=True):
     by_network: Mapping[str, Node]
 
     @classmethod
-    def at(cls, urls: Mapping[str, str]) -> "Nodes":
+    def at(cls, addresses: Mapping[str, NodeAddresses]) -> "Nodes":
         """The nodes at these addresses. No connection is made yet."""
-        return cls({name: Node(name, url) for name, url in urls.items()})
+        return cls({name: Node(name, each) for name, each in addresses.items()})
 
     def of(self, network: Network) -> Node:
         """Raises Refusal if this API knows no node of the network."""

@@ -1,6 +1,7 @@
 """`python -m indexer check`: try the servers of an indexer."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import asyncpg
@@ -19,12 +20,16 @@ _BLOCKS_READ = 300
 _READ_WITHIN_S = 3.0
 
 
-async def servers(running: Servers, nodes: dict[Network, str]) -> int:
+async def servers(running: Servers, nodes: Mapping[Network, Sequence[str]]) -> int:
     """Try Postgres and the Ogmios of each network, and print the results; returns the exit status."""
     tried = [("postgres", partial(trials.postgres, url=running.database_url))]
     tried += [
-        (f"ogmios of {network.name}", partial(_ogmios, network=network, url=url, database_url=running.database_url))
-        for network, url in nodes.items()
+        (
+            trials.node_name(network.name, number, urls),
+            partial(_ogmios, network=network, url=url, database_url=running.database_url),
+        )
+        for network, urls in nodes.items()
+        for number, url in enumerate(urls, 1)
     ]
     return await trials.run(tried)
 

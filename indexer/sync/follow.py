@@ -27,10 +27,11 @@ from indexer.rows import value_check
 from indexer.store import position
 from indexer.sync import batches, block_source, leading, phase, session
 from indexer.sync.batches import Batch
+from indexer.sync.choice import Attempt, NodeChoice
 from indexer.sync.continuity import NotFollowing
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
-from indexer.sync.session import NodeBehind, NodeSession, OutdatedSession, RollbackTooDeep
+from indexer.sync.session import NodeSession, NodeUnfit, OutdatedSession, RollbackTooDeep
 from shared import database, leader, lifecycle, schema, tasks
 from shared.network import Network
 from shared.phase import Phase
@@ -39,6 +40,7 @@ from shared.setting_forms import masked
 log = structlog.get_logger()
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 30.0
+_STRICT_ANSWER_WITHIN_S = 30.0
 
 _FATAL_REASONS: dict[type[Exception], str] = {
     genesis.WrongNetwork: "its node is on another network",
@@ -103,7 +105,7 @@ class Follower(msgspec.Struct, frozen=True):
 
     network: Network
     database_url: str
-    ogmios_url: str
+    nodes: NodeChoice
     progress: Progress
     warnings: NodeWarnings
 
@@ -149,33 +151,43 @@ class Follower(msgspec.Struct, frozen=True):
     async def _sessions(self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event) -> str:
         """Run one node session after another on the same database connections: a new one when bulk begins or ends.
 
-        Returns the reason to reopen all connections: the node is behind the index.
+        Returns the reason to reopen all connections: the chain of no node will do now.
         """
         while True:
-            async with self._node(stop) as node:
-                outcome: Outcome | NodeBehind = await lifecycle.first_of(
-                    self._session(node, writer, reader, stop), _fail_when_lost(writer), _fail_when_lost(reader)
+            async with self._node(stop) as (attempt, node):
+                outcome: Outcome | NodeUnfit = await lifecycle.first_of(
+                    self._session(attempt, node, writer, reader, stop), _fail_when_lost(writer), _fail_when_lost(reader)
                 )
-                if isinstance(outcome, NodeBehind):
-                    return str(outcome)
+                if isinstance(outcome, NodeUnfit):
+                    if not self.nodes.refused(attempt):
+                        return str(outcome)
+                    log.warning("follow.node_unfit", network=self.network.name, node=attempt.number, cause=str(outcome))
 
     async def _session(
-        self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
-    ) -> Outcome | NodeBehind:
-        """Open a session and follow the node until the session must be reopened, or the node proves to be behind."""
+        self,
+        attempt: Attempt,
+        node: ogmios.Ogmios,
+        writer: asyncpg.Connection,
+        reader: asyncpg.Connection,
+        stop: asyncio.Event,
+    ) -> Outcome | NodeUnfit:
+        """Open a session and follow the node until the session must be reopened, or its chain proves to be unfit."""
         index = await position.read(writer)
         self.progress.signals.stands_at(index, phase.current(index))  # opening may take long, if it ends bulk
         if index is not None:
             self.progress.at = str(index.point)
-        opened = await lifecycle.unless_stopped(session.open_session(node, self.network, writer), stop)
+        opened = await lifecycle.unless_stopped(self._open(attempt, node, writer), stop)
         self.progress.signals.heard(opened.node_tip)
-        if isinstance(opened, NodeBehind):
+        if isinstance(opened, NodeUnfit):
             return opened
+        self.nodes.follows()
+        if self.nodes.has_standby:
+            log.info("follow.node_chosen", network=self.network.name, node=attempt.number, at=masked(attempt.url))
         turn = asyncio.Lock()
-        connections = self.network, self.ogmios_url, self.database_url, writer, turn
+        connections = self.network, attempt.url, self.database_url, writer, turn
         comparer = NodeComparer(*connections)
         ledger_reader = ledger.LedgerReader(*connections, comparer.notify)
-        connect = partial(ogmios.connect, self.ogmios_url)
+        connect = partial(ogmios.connect, attempt.url)
         pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, ledger_reader.notify, connect)
         await pipeline.load()  # before the ledger reader, which also uses `writer`
         async with (
@@ -186,6 +198,15 @@ class Follower(msgspec.Struct, frozen=True):
             chasing = _until_stopped(chase(opened, pipeline, connect), pipeline, stop)
             outcome: Outcome = await lifecycle.first_of(chasing, pipeline.write_forever())
             return outcome
+
+    async def _open(self, attempt: Attempt, node: ogmios.Ogmios, writer: asyncpg.Connection) -> NodeSession | NodeUnfit:
+        """Open a session. Only the first node stops the indexer if it is on another network."""
+        try:
+            return await session.open_session(node, self.network, writer, strict=attempt.strict)
+        except genesis.WrongNetwork as wrong:
+            if attempt.number == 1:
+                raise
+            return NodeUnfit(str(wrong))
 
     @asynccontextmanager
     async def _writer(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
@@ -235,28 +256,36 @@ class Follower(msgspec.Struct, frozen=True):
             db.terminate()
 
     @asynccontextmanager
-    async def _node(self, stop: asyncio.Event) -> AsyncIterator[ogmios.Ogmios]:
-        """A connection to the node, which is reported as connected until an error."""
+    async def _node(self, stop: asyncio.Event) -> AsyncIterator[tuple[Attempt, ogmios.Ogmios]]:
+        """A connection to the node to try, which is reported as connected until an error."""
         signals = self.progress.signals
         try:
-            node = await lifecycle.wait_for(
-                f"ogmios at {masked(self.ogmios_url)}", self._connect_node, stop, (OSError, aiohttp.ClientError)
+            attempt, node = await lifecycle.wait_for(
+                f"ogmios at {self.nodes.names}", self._connect_node, stop, (OSError, aiohttp.ClientError)
             )
             signals.node_is(connected=True)
             try:
-                yield node
+                yield attempt, node
             finally:
                 await node.close()
         except BaseException:
+            self.nodes.lost()
             signals.node_is(connected=False)
             raise
 
-    async def _connect_node(self) -> ogmios.Ogmios:
+    async def _connect_node(self) -> tuple[Attempt, ogmios.Ogmios]:
+        attempt = self.nodes.next()
         try:
-            return await ogmios.connect(self.ogmios_url)
+            return attempt, await ogmios.connect(attempt.url, answer_within_s=_answer_within_s(attempt))
         except (OSError, aiohttp.ClientError):
+            self.nodes.lost()
             self.progress.signals.node_is(connected=False)
             raise
+
+
+def _answer_within_s(attempt: Attempt) -> float:
+    """How long to wait for an answer; a node that hangs must not keep us from the others."""
+    return _STRICT_ANSWER_WITHIN_S if attempt.strict else ogmios.ANSWER_WITHIN_S
 
 
 def _public_reason(fatal: Exception) -> str:

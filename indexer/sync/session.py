@@ -20,6 +20,9 @@ from shared.phase import Phase
 
 log = structlog.get_logger()
 
+MAX_SWITCH_BLOCKS = 10
+"""The most blocks that are rolled back to follow another node than before."""
+
 
 class NodeSession(msgspec.Struct, frozen=True):
     """The facts of a connection to a node.
@@ -57,36 +60,31 @@ class RollbackTooDeep(Exception):
         )
 
 
-class NodeBehind(msgspec.Struct, frozen=True):
-    """The node's tip is lower than ours, and following the node would raise RollbackTooDeep.
+class NodeUnfit(msgspec.Struct, frozen=True):
+    """The node is not followed now, for a reason that may pass: it has answered, and `node_tip` is its tip if known."""
 
-    It is probably still replaying its chain.
-    """
-
-    node_tip: frames.NodePoint | None
-    block_no: int
+    reason: str
+    node_tip: frames.NodePoint | None = None
 
     def __str__(self) -> str:
-        return (
-            f"the node is at {_height(self.node_tip)} and the index at block {self.block_no}: waiting for the node. "
-            f"While it is lower, only `python -m indexer resync` rolls back more than {SECURITY_PARAMETER} blocks"
-        )
+        return self.reason
 
 
-async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> NodeSession | NodeBehind:
+async def open_session(
+    node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection, *, strict: bool = False
+) -> NodeSession | NodeUnfit:
     """Check the node's eras and genesis, prepare the index, and find the intersection.
 
     An empty index gets the genesis, any other a new numbering. If the index is finishing, the remaining steps are run.
+    With `strict`, a node that is behind the index, or whose chain lacks more than MAX_SWITCH_BLOCKS of ours, is unfit.
 
     Raises genesis.WrongNetwork, RollbackTooDeep, and the errors of the node and the database.
     """
     await eras.check(node, network)
-    configured = await lifecycle.wait_for(
-        "the node's genesis configurations, which are available once its ledger has left Byron",
-        lambda: genesis.load(node, network),
-        asyncio.Event(),  # the caller cancels the session
-        (ogmios.Refused,),
-    )
+    try:
+        configured = await _genesis(node, network, wait=not strict)
+    except ogmios.Refused as cause:
+        return NodeUnfit(f"the node does not give its genesis configurations: {cause}")
     index = await position.read(writer)
     index_phase = phase.current(index)
     if index is None:
@@ -98,15 +96,58 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
             index_phase = Phase.LIVE
     point, node_tip = await node.intersect(await position.points(writer))
     if index is not None:
-        try:
-            await check_depth(writer, network, point)
-        except RollbackTooDeep:
-            if node_tip is None or node_tip.height < index.block_no:
-                return NodeBehind(node_tip, index.block_no)
-            raise
+        reason = await _unfit(writer, network, index, point, node_tip, strict=strict)
+        if reason is not None:
+            return NodeUnfit(reason, node_tip)
     deposits = await _deposits(node, configured)  # after node_tip, so that they are not older than its epoch
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
     return NodeSession(network, node, point, node_tip, index_phase, deposits)
+
+
+async def _genesis(node: ogmios.Ogmios, network: Network, *, wait: bool) -> genesis.Genesis:
+    """The genesis. Raises Refused, unless it is to wait."""
+    if not wait:
+        return await genesis.load(node, network)
+    return await lifecycle.wait_for(
+        "the node's genesis configurations, which are available once its ledger has left Byron",
+        lambda: genesis.load(node, network),
+        asyncio.Event(),  # the caller cancels the session
+        (ogmios.Refused,),
+    )
+
+
+async def _unfit(
+    db: asyncpg.Connection,
+    network: Network,
+    index: position.IndexPosition,
+    common: Point | None,
+    node_tip: frames.NodePoint | None,
+    *,
+    strict: bool,
+) -> str | None:
+    """Why a node is not followed now, None if it is. `common` is the last block that its chain and ours share.
+
+    Raises RollbackTooDeep.
+    """
+    is_lower = node_tip is None or node_tip.height < index.block_no
+    stands = f"the node is at {_height(node_tip)} and the index at block {index.block_no}"
+    if strict:
+        if is_lower:
+            return f"{stands}: other nodes are tried before it is followed back"
+        depth = index.block_no - (-1 if common is None else (await position.our_block(db, common)).block_no)
+        if depth > MAX_SWITCH_BLOCKS:
+            return f"the node's chain lacks the last {depth:,} blocks of ours"
+        return None
+    try:
+        await check_depth(db, network, common)
+    except RollbackTooDeep:
+        if not is_lower:
+            raise
+        return (
+            f"{stands}: waiting for the node. "
+            f"While it is lower, only `python -m indexer resync` rolls back more than {SECURITY_PARAMETER} blocks"
+        )
+    return None
 
 
 async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:

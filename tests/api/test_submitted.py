@@ -15,6 +15,7 @@ from pycardano import TransactionFailedException
 from api.chain import submitted
 from api.repeats import idempotency
 from api.sources import retention
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import NodeConnection
 from devnet import control, faucet
 from devnet.generator import Generated, Options
@@ -235,7 +236,7 @@ async def test_a_refusal_does_not_overwrite_a_concurrent_change(
                 reply = await other.call("POST", SUBMIT, followed.key, json={"cbor": second.to_cbor_hex()})
                 assert reply.status == 200, reply.body
         else:
-            node = NodeConnection(followed.node.url)
+            node = NodeConnection(NodeAddresses([followed.node.url]))
             await asyncio.to_thread(node.submit, second.to_cbor(), bytes.fromhex(id_of(second)))
             await asyncio.to_thread(node.close)
             await followed.grow()

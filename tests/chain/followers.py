@@ -8,6 +8,7 @@ import asyncpg
 
 from devnet.server import NodeServer
 from indexer.blocks.node_warnings import NodeWarnings
+from indexer.sync.choice import NodeChoice
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from shared.network import PREVIEW, Network
@@ -20,7 +21,7 @@ async def following(
 ) -> AsyncIterator[asyncio.Task[None]]:
     """An indexer of a network, which stops at the end of the block."""
     stop = asyncio.Event()
-    follower = Follower(network, database_url, node.url, Progress(network), NodeWarnings())
+    follower = Follower(network, database_url, NodeChoice([node.url]), Progress(network), NodeWarnings())
     task = asyncio.create_task(follower.run(stop))
     try:
         yield task

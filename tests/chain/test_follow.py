@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -21,7 +22,8 @@ from indexer.rows import caches, rows
 from indexer.rows.resolver import Resolver
 from indexer.rows.value_check import Deposits, Unbalanced
 from indexer.store import beginning, forward
-from indexer.sync import batches, leading, phase, session
+from indexer.sync import batches, choice, follow, leading, phase, session
+from indexer.sync.choice import NodeChoice
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from indexer.sync.session import RollbackTooDeep
@@ -366,12 +368,12 @@ async def test_pauses_after_errors_grow_until_blocks_arrive(
 ) -> None:
     pauses_s, failing, open_session, sleep = list[float](), 8, session.open_session, lifecycle.sleep
 
-    async def fails(*arguments: Any) -> Any:
+    async def fails(*arguments: Any, **named: Any) -> Any:
         nonlocal failing
         if failing:
             failing -= 1
             raise ConnectionResetError
-        return await open_session(*arguments)
+        return await open_session(*arguments, **named)
 
     async def noted(seconds: float, stop: asyncio.Event) -> None:
         if seconds == leader.BEAT_EVERY_S:
@@ -403,7 +405,7 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         await append(*arguments, **named)
 
     async with NodeServer(Generated(Options(seed=3), 10)) as node:
-        follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
+        follower = Follower(PREVIEW, database_url, NodeChoice([node.url]), Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(stop))
         await reaches(db, node, task)
         monkeypatch.setattr(forward, "append", slow)
@@ -432,7 +434,7 @@ async def test_an_error_in_building_rows_does_not_wait_for_the_writer(
         raise AssertionError("an amount below zero")
 
     async with NodeServer(Generated(Options(seed=3), 10)) as node:
-        follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
+        follower = Follower(PREVIEW, database_url, NodeChoice([node.url]), Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(asyncio.Event()))
         await reaches(db, node, task)
         monkeypatch.setattr(forward, "append", endless)
@@ -459,3 +461,66 @@ async def test_a_failed_assertion_stops_the_indexer(
                 node.grow(1)
                 async with asyncio.timeout(PATIENCE_S):
                     await asyncio.shield(task)
+
+
+@asynccontextmanager
+async def following_two(
+    database_url: str, first: NodeServer, second: NodeServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[asyncio.Task[None]]:
+    """An indexer with two nodes, which tries the second one almost at once."""
+    monkeypatch.setattr(choice, "FAILOVER_AFTER_S", 0.2)
+    monkeypatch.setattr(follow, "_MAX_PAUSE_S", 0.1)
+    stop, nodes = asyncio.Event(), NodeChoice([first.url, second.url])
+    task = asyncio.create_task(Follower(PREVIEW, database_url, nodes, Progress(PREVIEW), NodeWarnings()).run(stop))
+    try:
+        yield task
+    finally:
+        stop.set()
+        await task
+
+
+async def test_the_next_node_is_followed_once_it_is_not_behind(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        first = NodeServer(Generated(Options(seed=3), 20))
+        second = await stack.enter_async_context(NodeServer(Generated(Options(seed=3), 18)))
+        async with first:
+            task = await stack.enter_async_context(following_two(database_url, first, second, monkeypatch))
+            await reaches(db, first, task)
+        await asked_again(second, task)
+        second.grow(1)
+        await asked_again(second, task)
+        second.grow(2)
+        await reaches(db, second, task)
+        assert second.index_of({"slot": first.blocks[-1].slot, "id": first.blocks[-1].id}) == 19
+        assert not await db.fetchval("SELECT sum(rollbacks) FROM rollback_depth"), "no valid block was undone"
+
+
+async def test_a_node_whose_chain_lacks_many_of_our_blocks_is_not_followed(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = Generated(Options(seed=3), 40)
+    async with AsyncExitStack() as stack:
+        first = NodeServer(chain)
+        other = chain.fork(39 - session.MAX_SWITCH_BLOCKS - 1, seed=4, blocks=30)
+        second = await stack.enter_async_context(NodeServer(other))
+        async with first:
+            task = await stack.enter_async_context(following_two(database_url, first, second, monkeypatch))
+            await reaches(db, first, task)
+            port = urlsplit(first.url).port
+        await asked_again(second, task)
+        assert await db.fetchval("SELECT block_hash FROM tip") == bytes.fromhex(first.blocks[-1].id)
+        assert port is not None
+        first = await stack.enter_async_context(NodeServer(Generated(Options(seed=3), 41), port=port))
+        await reaches(db, first, task)
+        assert not await db.fetchval("SELECT sum(rollbacks) FROM rollback_depth")
+
+
+async def asked_again(node: NodeServer, task: asyncio.Task[None]) -> None:
+    """Wait until the indexer has looked at a node's chain twice more."""
+    before = node.requests["findIntersection"]
+    async with asyncio.timeout(PATIENCE_S):
+        while node.requests["findIntersection"] < before + 2:
+            assert not task.done()
+            await asyncio.sleep(0.02)

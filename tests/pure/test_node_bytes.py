@@ -3,6 +3,7 @@
 import pytest
 
 from api.node_bytes.blocks import BlockReader, NoCbor
+from api.sources.node_addresses import NodeAddresses
 from devnet.blocks import Block
 from devnet.server import NodeServer
 from shared.ledger import Point
@@ -18,7 +19,7 @@ async def test_the_bytes_of_real_transactions_have_their_ids(file: File) -> None
     """The first block of a network, too, before which there is an epoch boundary block in mainnet."""
     chain = file.played()
     async with NodeServer(chain) as node:
-        reader = BlockReader(file.network, node.url)
+        reader = BlockReader(file.network, NodeAddresses([node.url]))
         blocks = [block for block in node.blocks if block.decoded()["type"] != "ebb"]
         wanted = [at for at, block in enumerate(blocks) if at and block.decoded()["transactions"]][:20]
         assert wanted
@@ -35,7 +36,7 @@ async def test_the_bytes_of_real_transactions_have_their_ids(file: File) -> None
 
 async def test_defaults_of_ogmios_have_no_cbor() -> None:
     async with NodeServer(FILES["conway-defaults"].played()) as node:
-        reader = BlockReader("mainnet", node.url)
+        reader = BlockReader("mainnet", NodeAddresses([node.url]))
         before, block = node.blocks[:2]
         with pytest.raises(NoCbor):
             await reader.transactions("key", point_of(block), point_of(before))

@@ -5,13 +5,14 @@ import socket
 import msgspec
 
 from api.node_bytes.connection import Connection
+from api.sources.node_addresses import NodeAddresses
 from devnet.server import NodeServer
 from tests.chain.recordings import FILES
 
 
 async def test_a_node_that_vanishes_is_noticed_while_the_connection_is_idle() -> None:
     async with NodeServer(FILES["conway-defaults"].played()) as node:
-        connection = Connection(node.url)
+        connection = Connection(NodeAddresses([node.url]))
         try:
             await connection.call("findIntersection", msgspec.Raw, points=["origin"])
             assert connection._ws is not None

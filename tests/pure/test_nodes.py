@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
+from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import EVALUATIONS, Node, NodeAway, NodeConnection, NodeRefused
 from tests.patience import PATIENCE_S
 
@@ -37,7 +38,7 @@ def losing(method: str, after: int) -> Iterator[tuple[NodeConnection, list[str]]
 
     with serve(talk, "127.0.0.1", 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        node = NodeConnection(f"ws://127.0.0.1:{server.socket.getsockname()[1]}")
+        node = NodeConnection(NodeAddresses([f"ws://127.0.0.1:{server.socket.getsockname()[1]}"]))
         yield node, asked
         node.close()
 
@@ -96,7 +97,7 @@ async def asked_for(count: int, asked: list[str]) -> None:
 async def test_evaluations_of_one_key_delay_no_submission_and_one_evaluation_of_another() -> None:
     """Submissions need no permit, and the other key's evaluation gets the second one though 59 were there before."""
     with slow_to_evaluate() as (url, asked, permits):
-        node, begun, ended = Node("preview", url), list[str](), list[str]()
+        node, begun, ended = Node("preview", NodeAddresses([url])), list[str](), list[str]()
 
         async def evaluate(key: str) -> None:
             def work(connection: NodeConnection) -> None:
@@ -122,7 +123,7 @@ async def test_evaluations_of_one_key_delay_no_submission_and_one_evaluation_of_
 
 async def test_submissions_of_one_key_delay_another_by_one() -> None:
     with slow_to_evaluate() as (url, _, _):
-        node, order = Node("preview", url), list[str]()
+        node, order = Node("preview", NodeAddresses([url])), list[str]()
 
         async def submit(key: str) -> None:
             async with node.turn(key):

@@ -32,7 +32,7 @@ def test_every_variable_is_read() -> None:
             "READ_DATABASE_URL": "postgresql://u:p@r1/ledger, postgres://u:p@r2/ledger",
             "REDIS_URL": "rediss://:p@queue:6380/2",
             "OGMIOS_URL_MAINNET": "wss://ogmios.example/path",
-            "OGMIOS_URL_PREPROD": "ws://[::1]:1337",
+            "OGMIOS_URL_PREPROD": "ws://[::1]:1337, wss://other/x,ws://third",
             "BOOTSTRAP_ADMIN_KEY": KEY,
             "API_HOST": "0.0.0.0",
             "API_PORT": "80",
@@ -47,7 +47,10 @@ def test_every_variable_is_read() -> None:
     assert found.database_url == "postgresql://u:p@db:5432/ledger"
     assert found.read_database_urls == ("postgresql://u:p@r1/ledger", "postgres://u:p@r2/ledger")
     assert found.redis_url == "rediss://:p@queue:6380/2"
-    assert found.ogmios_urls == {"mainnet": "wss://ogmios.example/path", "preprod": "ws://[::1]:1337"}
+    assert found.ogmios_urls == {
+        "mainnet": ("wss://ogmios.example/path",),
+        "preprod": ("ws://[::1]:1337", "wss://other/x", "ws://third"),
+    }
     assert found.bootstrap_admin_key == KEY
     assert (found.api_host, found.api_port) == ("0.0.0.0", 80)
     assert found.token_registry_url == "https://tokens.example/metadata/{subject}"
@@ -155,6 +158,26 @@ def test_an_empty_variable_counts_as_unset() -> None:
             "OGMIOS_URL_PREVIEW",
             "http://o:1337",
             "OGMIOS_URL_PREVIEW is 'http://o:1337', expected ws:// or wss:// and the address of Ogmios",
+        ),
+        (
+            "OGMIOS_URL_PREVIEW",
+            "ws://a,http://b:1337?key=hush",
+            "OGMIOS_URL_PREVIEW: address 2 is 'http://b:1337?***', expected ws:// or wss:// and the address of Ogmios",
+        ),
+        (
+            "OGMIOS_URL_PREVIEW",
+            "ws://us:hush@a,ws://",
+            "OGMIOS_URL_PREVIEW: address 2 is (not shown), expected ws:// or wss:// and the address of Ogmios",
+        ),
+        (
+            "OGMIOS_URL_PREVIEW",
+            "ws://a,ws://b,ws://a",
+            "OGMIOS_URL_PREVIEW: address 3 is 'ws://a', expected an address that differs from those before it",
+        ),
+        (
+            "OGMIOS_URL_PREVIEW",
+            ",".join(f"ws://a{number}" for number in range(1, 10)),
+            "OGMIOS_URL_PREVIEW: address 9 is 'ws://a9', expected 8 addresses at most",
         ),
         (
             "OGMIOS_URL_MAINNET",
@@ -324,7 +347,7 @@ def test_settings_in_effect_show_addresses_and_no_secrets() -> None:
         "DATABASE_URL": "postgresql://us:hush@db:5433/ledger",
         "READ_DATABASE_URL": "postgresql://us:hush@r1/ledger,postgresql://us:hush@r2/ledger",
         "REDIS_URL": "rediss://us:hush@cache:6380/1",
-        "OGMIOS_URL_PREVIEW": "wss://us:hush@node/x",
+        "OGMIOS_URL_PREVIEW": "wss://us:hush@node/x,ws://b?key=hush",
         "TOKEN_REGISTRY_URL": "https://us:hush@registry/{subject}",
         "BOOTSTRAP_ADMIN_KEY": KEY,
         "TRUSTED_PROXIES": "10.0.0.0/8,::1",
@@ -335,7 +358,7 @@ def test_settings_in_effect_show_addresses_and_no_secrets() -> None:
         "DATABASE_URL": "postgresql://us:***@db:5433/ledger",
         "READ_DATABASE_URL": "postgresql://us:***@r1/ledger, postgresql://us:***@r2/ledger",
         "REDIS_URL": "rediss://us:***@cache:6380/1",
-        "OGMIOS_URL_PREVIEW": "wss://us:***@node/x",
+        "OGMIOS_URL_PREVIEW": "wss://us:***@node/x, ws://b?***",
         "TOKEN_REGISTRY_URL": "https://us:***@registry/{subject}",
         "BOOTSTRAP_ADMIN_KEY": "(not shown)",
         "TRUSTED_PROXIES": "10.0.0.0/8, ::1/128",
@@ -345,9 +368,9 @@ def test_settings_in_effect_show_addresses_and_no_secrets() -> None:
 
 
 def test_a_wrong_command_line_option_is_named() -> None:
-    assert settings.ogmios_url("--ogmios-url", "ws://o") == "ws://o"
+    assert settings.ogmios_urls("--ogmios-url", "ws://o") == ("ws://o",)
     with pytest.raises(SettingsError, match=r"^--ogmios-url is 'o', expected ws://"):
-        settings.ogmios_url("--ogmios-url", "o")
+        settings.ogmios_urls("--ogmios-url", "o")
 
 
 def test_the_settings_read_in_effect_and_in_the_guide_are_the_same() -> None:
