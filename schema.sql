@@ -615,7 +615,8 @@ CREATE TABLE partner.event_notice_once (
 );
 COMMENT ON TABLE partner.event_notice_once IS
     'The notices of which a credential gets one in each period, written in their commit. Old ones are pruned.';
-COMMENT ON COLUMN partner.event_notice_once.period IS 'Of key.expiring: when the key expires.';
+COMMENT ON COLUMN partner.event_notice_once.period IS
+    'Of key.expiring: when the key expires; of quota.80 and quota.100: when the period of the quota began.';
 
 -- == chain ==
 

@@ -22,7 +22,7 @@ import structlog
 from dramatiq.brokers.redis import RedisBroker
 
 from api.commands.database import migrated
-from api.events import expiring, follower
+from api.events import expiring, follower, quotas
 from api.keys import valkey
 from api.sources import clock, held_snapshots, pool_metadata
 from api.usage import fold
@@ -73,6 +73,7 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
         await _add_days.run(db, part, credential_ids, minutes, successful, failed, took_us, limited)
         await _add_totals.run(db, part, credential_ids, successful, failed)
         await _add_breakdown(db, part, batch.breakdown)
+        await quotas.notice(db, list(set(credential_ids)))
         await _touch.run(db, credential_ids, [total.last_us for total in batch.sums], part)
     return True
 

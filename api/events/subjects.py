@@ -24,7 +24,17 @@ from shared.ledger import HASH28_BYTES
 from shared.network import Network
 
 EventKind = Literal[
-    "transaction", "mint", "delegation", "withdrawal", "pool", "metadata", "epoch", "block", "key.expiring"
+    "transaction",
+    "mint",
+    "delegation",
+    "withdrawal",
+    "pool",
+    "metadata",
+    "epoch",
+    "block",
+    "key.expiring",
+    "quota.80",
+    "quota.100",
 ]
 Direction = Literal["in", "out", "both"]
 SubjectName = Literal["address", "stake_address", "payment_credential", "asset", "policy_id", "pool_id", "label"]
@@ -39,6 +49,8 @@ KIND_LETTERS: dict[EventKind, bytes] = {
     "epoch": b"e",
     "block": b"b",
     "key.expiring": b"k",
+    "quota.80": b"8",
+    "quota.100": b"9",
 }
 _KIND_OF = {letter: kind for kind, letter in KIND_LETTERS.items()}
 
@@ -70,11 +82,13 @@ SUBJECTS_OF: dict[EventKind, tuple[SubjectName, ...]] = {
     "epoch": (),
     "block": (),
     "key.expiring": (),
+    "quota.80": (),
+    "quota.100": (),
 }
 """The kinds of subjects that each kind of event has; those without one tell of everything, or of the caller's own."""
 
 Owner = Literal["credential"]
-OWNERS: dict[EventKind, Owner] = {"key.expiring": "credential"}
+OWNERS: dict[EventKind, Owner] = {"key.expiring": "credential", "quota.80": "credential", "quota.100": "credential"}
 """The kinds of events that tell of the caller's own, and whose it is. Their keys have an id in place of a subject."""
 
 WITH_QUANTITY: tuple[EventKind, ...] = ("transaction", "mint", "withdrawal")

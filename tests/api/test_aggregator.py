@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from api import worker
+from api.events.subjects import EventKind, notice_key
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from shared import database
 from tests.api.counting import (
@@ -69,6 +70,46 @@ async def test_the_same_batch_at_the_same_time_is_added_once(
             added = await asyncio.gather(*(add(each) for each in same + others))
             assert (sum(added[:4]), sum(added[4:])) == (1, 4)
     assert await counted(db) == (100, 0)
+
+
+async def test_a_quota_is_noticed_once_in_a_period_by_whichever_batch_reaches_it(
+    db: asyncpg.Connection, credential_id: UUID, database_url: str
+) -> None:
+    """No batch alone reaches 80 percent. Requests of yesterday, and those refused with 429, do not count."""
+    await db.execute("UPDATE partner.credential SET quota_requests = 100, quota_per = 'day'")
+    await ask_for(db, credential_id, "quota.80", "quota.100")
+    today, yesterday = (int(datetime.now(UTC).timestamp()) // 60 - minutes for minutes in (0, 1440))
+    noticed = "SELECT kind || ' ' || (body::json ->> 'used') FROM partner.event_notice ORDER BY notice_no"
+
+    async def at_once(*sums: UsageSum) -> list[str]:
+        async def add(each: UsageSum) -> None:
+            async with pool.acquire() as connection:
+                assert await worker.add_batch(connection, UsageBatch(uuid4().hex, 0, 32, [each], []))
+
+        await asyncio.gather(*map(add, sums))
+        return [row[0] for row in await db.fetch(noticed)]
+
+    async with await database.create_pool(database_url, None, max_size=4) as pool:
+        assert await at_once(UsageSum(credential_id.hex, yesterday, 200)) == []
+        assert await at_once(UsageSum(credential_id.hex, today, 0, 90, limited=90)) == []
+        told = await at_once(*(UsageSum(credential_id.hex, today, 15, 5) for _ in range(4)))
+        assert told == ["quota.80 80"]
+        assert await at_once(*(UsageSum(credential_id.hex, today, 5) for _ in range(6))) == [*told, "quota.100 100"]
+
+
+async def ask_for(db: asyncpg.Connection, credential_id: UUID, *kinds: EventKind) -> None:
+    """A live subscription of a credential to some kinds of its own."""
+    number = await db.fetchval(
+        "INSERT INTO partner.subscription"
+        " (credential_id, network_id, confirmations, state, after_slot_no, at_slot_no, live_step)"
+        " VALUES ($1, 1, 0, 'live', 0, 0, 0) RETURNING subscription_no",
+        credential_id,
+    )
+    await db.executemany(
+        "INSERT INTO partner.subject (subscription_no, network_id, key, direction, least)"
+        " VALUES ($1, 1, $2, 'both', 0)",
+        [(number, notice_key(kind, credential_id)) for kind in kinds],
+    )
 
 
 async def test_many_credentials_in_opposite_orders_never_block_each_other(

@@ -1322,7 +1322,17 @@ class SubscriptionSubject(TypedDict):
     """What is told of."""
 
     kind: Literal[
-        "block", "delegation", "epoch", "key.expiring", "metadata", "mint", "pool", "transaction", "withdrawal"
+        "block",
+        "delegation",
+        "epoch",
+        "key.expiring",
+        "metadata",
+        "mint",
+        "pool",
+        "quota.100",
+        "quota.80",
+        "transaction",
+        "withdrawal",
     ]
     subject: dict[str, Any] | None
     direction: Literal["both", "in", "out"]
@@ -1353,7 +1363,19 @@ class ToldEvent(TypedDict):
     number: int
     action: Literal["apply", "notice", "reset", "undo"]
     kind: (
-        Literal["block", "delegation", "epoch", "key.expiring", "metadata", "mint", "pool", "transaction", "withdrawal"]
+        Literal[
+            "block",
+            "delegation",
+            "epoch",
+            "key.expiring",
+            "metadata",
+            "mint",
+            "pool",
+            "quota.100",
+            "quota.80",
+            "transaction",
+            "withdrawal",
+        ]
         | None
     )
     subject: dict[str, Any] | None
