@@ -16,7 +16,7 @@ from shared.encoding import (
     bech32_encode_all,
     bech32_payload,
 )
-from shared.ledger import HASH28_BYTES, ScriptNo, script_no_of
+from shared.ledger import HASH28_BYTES, ScriptKey, script_key_of
 from shared.network import Network
 from shared.packed import CREDENTIAL_ORIGINS, Origin
 
@@ -167,9 +167,9 @@ def payment_hash_of(raw: bytes) -> bytes | None:
     return None if raw[0] >> 4 == _BYRON else raw[1:_ENTERPRISE_BYTES]
 
 
-def script_no(raw: bytes) -> ScriptNo | None:
-    """The number of the script in the payment credential of an address, None if that is a key, and in Byron."""
-    return script_no_of(raw[1:9]) if raw[0] & _SCRIPT_BIT else None
+def script_key(raw: bytes) -> ScriptKey | None:
+    """The key of the script in the payment credential of an address, None if that is a key, and in Byron."""
+    return script_key_of(raw[1:]) if raw[0] & _SCRIPT_BIT else None
 
 
 def credential_of(reward_account: bytes) -> LedgerCredential:

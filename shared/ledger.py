@@ -19,7 +19,9 @@ PoolNo = NewType("PoolNo", int)
 PolicyNo = NewType("PolicyNo", int)
 AssetNo = NewType("AssetNo", int)
 LabelNo = NewType("LabelNo", int)
-ScriptNo = NewType("ScriptNo", int)
+
+ScriptKey = NewType("ScriptKey", bytes)
+"""See script_key_of."""
 
 LOVELACE_NO = AssetNo(0)
 """Stands for lovelace in place of an asset_no: numbers begin at 1."""
@@ -46,6 +48,9 @@ PAID_AFTER_EPOCHS = 2
 
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
+
+SCRIPT_KEY_BYTES = 16
+"""Two scripts with the same key take 2^64 attempts, one with that of a certain script takes 2^128."""
 
 POOL_HRP = "pool"
 """The human-readable part of a pool id in bech32 (CIP-5)."""
@@ -78,13 +83,11 @@ def tx_id_of(slot_no: int, index: int) -> TxId:
     return TxId(slot_no << 16 | index)
 
 
-def script_no_of(script_hash: bytes) -> ScriptNo:
-    """The number under which the index lists the redeemers of a script: the first 8 bytes of its hash.
-
-    Two scripts with the same number can be made on purpose. They are told apart when the list is read, which makes its
-    pages short (docs/decisions/0076).
+def script_key_of(script_hash: bytes) -> ScriptKey:
+    """The key under which the index lists the redeemers of a script: the first 16 bytes of its hash
+    (docs/decisions/0082).
     """
-    return ScriptNo(int.from_bytes(script_hash[:8], signed=True))
+    return ScriptKey(script_hash[:SCRIPT_KEY_BYTES])
 
 
 def label_no_of(label: int) -> LabelNo:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from shared.ledger import AddressNo, AssetNo, LabelNo, ScriptNo, label_no_of
+from shared.ledger import SCRIPT_KEY_BYTES, AddressNo, AssetNo, LabelNo, ScriptKey, label_no_of
 
 _VERSION = b"\x02"
 
@@ -21,6 +21,7 @@ _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
 _OUTPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 16)
 _INPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 32)  # Byron's CDDL has 32 bits
 _Label = Annotated[int, msgspec.Meta(ge=0)]  # MessagePack has no integer beyond 64 bits
+_ScriptKey = Annotated[ScriptKey, msgspec.Meta(min_length=SCRIPT_KEY_BYTES, max_length=SCRIPT_KEY_BYTES)]
 _NumberedAsset = Annotated[AssetNo, _ROW_NUMBER]
 Quantities = dict[_NumberedAsset, int]
 """asset_no -> quantity."""
@@ -185,7 +186,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
     transaction's scripts failed. `certificate_places` are those in the transaction's CBOR, None if unknown; it is empty
-    if they are 0, 1, 2 and so on. `redeemers` are those that spend nothing, as the numbers of their scripts, None if
+    if they are 0, 1, 2 and so on. `redeemers` are those that spend nothing, as the keys of their scripts, None if
     unknown; `spends` are the places among the inputs that have one. `donation` is the lovelace that goes to the
     treasury. `instantaneous_rewards` are None if the transaction has some and its CBOR is unknown.
     """
@@ -199,7 +200,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     credits: dict[bytes, int] = {}
     certificates: list[Certificate] = []
     certificate_places: list[int | None] = []
-    redeemers: list[ScriptNo | None] = []
+    redeemers: list[_ScriptKey | None] = []
     spends: list[Annotated[int, _INPUT_INDEX]] = []
     donation: int = 0
     instantaneous_rewards: list[InstantaneousRewards] | None = []

@@ -18,9 +18,10 @@ import pytest
 
 from indexer.rows import tables
 from indexer.verify.tables import digests
-from shared import database, schema, sql
+from shared import address, database, schema, sql
 from shared.ledger import PoolNo
 from shared.network import NETWORKS, PREVIEW
+from tests.chain.written import Written, pays, tx
 from tests.patience import PATIENCE_S
 from tests.statements import every_statement
 
@@ -398,6 +399,88 @@ async def test_the_migration_to_version_12_empties_chains_and_keeps_partner_data
     rows = {table: await connection.fetchval(f"SELECT count(*) FROM {table}") for table in (*tables, *kept)}  # noqa: S608
     assert rows == dict.fromkeys(tables, 0) | dict.fromkeys(kept, 1)
     await connection.close()
+
+
+OF_SCRIPTS = ("tx", "redeemer_tx", "redeemer_tx_staged", "script", "policy", "stake", "address")
+# Hashes of scripts whose first 8 bytes take every form of a number in MessagePack.
+HASHES = [
+    first.to_bytes(8, signed=True) + bytes(range(20))
+    for first in (5, 200, 60_000, 2**31, 2**40, 2**62, -1, -32, -100, -30_000, -(2**31), -(2**40), -(2**62))
+]
+NOT_KNOWN = (2**62 + 1).to_bytes(8) + bytes(range(20))
+
+
+def _with_numbers(extra: bytes) -> bytes:
+    """Extras as version 12 had them: with the first 8 bytes of scripts as numbers."""
+    fields = msgspec.msgpack.decode(extra[1:])
+    if "r" in fields:
+        fields["r"] = [None if key is None else int.from_bytes(key[:8], signed=True) for key in fields["r"]]
+    return extra[:1] + msgspec.msgpack.encode(fields)
+
+
+async def _rows_of(db: asyncpg.Connection, table: str) -> list[asyncpg.Record]:
+    return list(await db.fetch(f"SELECT * FROM {table} ORDER BY {table}"))  # noqa: S608 - a table of ours
+
+
+async def _write_redeemers(db: asyncpg.Connection, *, bulk: bool) -> None:
+    """Index redeemers of scripts: of many policies, also beside other fields of Extra, and of an account."""
+    chain, metadata = Written(db, bulk=bulk), {"labels": {"721": {"cbor": "80"}, "674": {"json": "x" * 300}}}
+    account = address.show_stake(b"\xf0" + HASHES[0])
+    certificate = {"type": "stakeCredentialDeregistration", "credential": HASHES[1].hex(), "from": "verificationKey"}
+    await chain.append(10, tx("few", mint={each.hex(): {"": 1} for each in (*HASHES[:2], NOT_KNOWN)}, redeemers=_of(3)))
+    await chain.append(
+        20,
+        tx("none"),
+        tx("locked", pays(address.show(b"\x70" + HASHES[5]))),
+        tx(
+            "many",
+            mint={each.hex(): {"": 1} for each in HASHES},
+            redeemers=_of(20),  # of which some point to nothing
+            metadata=metadata,
+            withdrawals={account: {"ada": {"lovelace": 3}}},
+            validityInterval={"invalidBefore": 1, "invalidAfter": 2**40},
+            certificates=[certificate],
+        ),
+    )
+
+
+def _of(count: int) -> list[dict[str, Any]]:
+    units = {"memory": 1, "cpu": 2}
+    return [
+        {"redeemer": "00", "executionUnits": units, "validator": {"purpose": "mint", "index": index}}
+        for index in range(count)
+    ]
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+async def test_the_migration_to_version_13_keeps_the_redeemers_of_scripts(database_url: str, bulk: bool) -> None:
+    db = await database.connect(database_url, PREVIEW)
+    await _write_redeemers(db, bulk=bulk)
+    expected = {table: await _rows_of(db, table) for table in OF_SCRIPTS}
+    old = {table: [dict(row) for row in rows] for table, rows in expected.items()}
+    for row in old["tx"]:
+        row["extra"] = row["extra"] and _with_numbers(row["extra"])
+    for row in (*old["redeemer_tx"], *old["redeemer_tx_staged"]):
+        row["script_no"] = int.from_bytes(row.pop("script_key")[:8], signed=True)
+    old["policy"] = [row for row in old["policy"] if row["policy_id"] != NOT_KNOWN]
+    await _replace_schema(db, _FROZEN[12].read_text(), 12)
+    for table, rows in old.items():
+        for row in rows:
+            places = ", ".join(f"${place}" for place in range(1, len(row) + 1))
+            await db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", *row.values())  # noqa: S608
+    await schema.migrate(db)
+    await db.execute(f"SET search_path = {PREVIEW.schema}")
+    for table in OF_SCRIPTS:
+        rows = await _rows_of(db, table)
+        filled, whole = NOT_KNOWN[:8] + bytes(8), NOT_KNOWN[:16]
+        found = [
+            {name: value.replace(filled, whole) if isinstance(value, bytes) else value for name, value in row.items()}
+            for row in rows
+        ]
+        kept = [dict(row) for row in expected[table] if table != "policy" or row["policy_id"] != NOT_KNOWN]
+        assert found == kept, table
+        assert (found != [dict(row) for row in rows]) == (table in ("tx", f"redeemer_tx{'_staged' * bulk}")), table
+    await db.close()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from api.chain.contracts import ScriptQuestion
 from api.parameters import Integer, Offset, Order
 from shared import packed, redeemers, sql
 from shared.cbor import Malformed
-from shared.ledger import AddressNo, TxId, script_no_of, slot_of
+from shared.ledger import AddressNo, TxId, script_key_of, slot_of
 from shared.redeemers import PURPOSES, Purpose, Redeemer
 from shared.sql import Connection
 
@@ -120,7 +120,7 @@ async def read(ask: ChainAsk[RedeemerList], asked: RedeemerList) -> tuple[_Liste
 
 async def _page(db: Connection, asked: RedeemerList) -> _Listed:
     newest_first = asked.order == "desc"
-    numbers = script_no_of(asked.hash), asked.limit, asked.offset
+    numbers = script_key_of(asked.hash), asked.limit, asked.offset
     rows = await _listed.all(db, asked.hash, *numbers, newest_first)
     last = tip.of_rows(rows)
     if not rows[0].known:
@@ -140,7 +140,7 @@ def _sources(row: _Row) -> "dict[tuple[bytes, int], packed.Paid]":
 
 
 async def _redeemers(ask: ChainAsk[RedeemerList], page: _Listed, script_hash: bytes) -> AsyncIterator[Found]:
-    """The redeemers of a page. Those of another script with the same number are left out."""
+    """The redeemers of a page."""
     tx_hash, of_tx = b"", list[Redeemer]()
     for row in page.rows:
         if row.tx_hash != tx_hash:

@@ -1,12 +1,12 @@
 -- name: listed
--- A page of the redeemers of the script with hash $1 and number $2, oldest first, each as its transaction, with what
+-- A page of the redeemers of the script with hash $1 and key $2, oldest first, each as its transaction, with what
 -- tells the outputs that it spends; $3 limit, $4 offset, $5 whether the offset counts from the newest. `place` is that
 -- among the redeemers of its transaction for the script, which may have some before the page: a transaction of 16 kB
 -- has less than 2,000. A single row with nulls if the page is empty, no row if the network is not served. Cost: some 70
 -- chunks at any offset, and two look-ups for each redeemer.
 WITH listed AS MATERIALIZED (
     SELECT (chunk::bigint << 6) + length(tx_ids) / 8 AS total FROM redeemer_tx
-    WHERE script_no = $2 ORDER BY chunk DESC LIMIT 1
+    WHERE script_key = $2 ORDER BY chunk DESC LIMIT 1
 ), page AS MATERIALIZED (
     SELECT total, greatest(lowest, 0) AS lowest, lowest + $3::bigint - 1 AS highest
     FROM (
@@ -30,4 +30,4 @@ ORDER BY shown.seq
 -- name: locked_by
 -- Those of the addresses $2 that the script with hash $1 locks. Cost: a look-up each.
 SELECT address_no FROM address
-WHERE address_no = ANY ($2::integer[]) AND payment_hash(raw) = $1 AND script_no(raw) IS NOT NULL
+WHERE address_no = ANY ($2::integer[]) AND payment_hash(raw) = $1 AND script_key(raw) IS NOT NULL

@@ -12,8 +12,8 @@ from indexer.blocks.attachments import HashedScript
 from indexer.blocks.effects import Assets, BlockEffects, Effects, PaidOutput, described, reference_tokens
 from indexer.ogmios import frames
 from shared import packed
-from shared.address import script_no
-from shared.ledger import LabelNo, Point, ScriptNo
+from shared.address import script_key
+from shared.ledger import LabelNo, Point, ScriptKey
 from shared.network import Network
 from shared.packed import OutputKey
 
@@ -25,14 +25,14 @@ class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets.
     `references` is the number of CIP-68 reference tokens among them, and one more if the output has a reference script.
-    `script_no` is the number of the script that locks it, None if none does.
+    `script_key` is that of the script that locks it, None if none does.
     """
 
     address: int
     lovelace: int
     assets: dict[int, int]
     references: int
-    script_no: ScriptNo | None
+    script_key: ScriptKey | None
 
 
 class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -70,7 +70,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attached: bytes | None
     extra: bytes | None
     labels: list[LabelNo]
-    redeemers: list[ScriptNo | None]
+    redeemers: list[ScriptKey | None]
     spends: list[int]
 
 
@@ -224,7 +224,7 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
     scripts = {each.output_index: each.script_hash for each in tx.attached if each.script_hash is not None}
     for index, output in enumerate(tx.outputs, tx.first_index):
         if not output.assets:
-            locked_by = script_no(output.address)
+            locked_by = script_key(output.address)
             payments.append(
                 Payment(addresses[output.address], output.lovelace, _NOTHING, int(index in scripts), locked_by)
             )
@@ -232,7 +232,7 @@ def _transaction(tx: Effects, addresses: _Places, assets: _Places, at: Point, ne
         held, tokens = _by_place(output.assets, assets), reference_tokens(output.assets)
         references += [(assets[token], index) for token in tokens]
         marks = len(tokens) + (index in scripts)
-        locked_by = script_no(output.address)
+        locked_by = script_key(output.address)
         payments.append(Payment(addresses[output.address], output.lovelace, held, marks, locked_by))
     datum_hashes = {attached.output_index: attached.datum_hash for attached in tx.attached} if references else {}
     return Transaction(

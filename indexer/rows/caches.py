@@ -13,7 +13,7 @@ import msgspec
 from indexer.rows import tables
 from shared import packed, sql
 from shared.address import payment_hash_of, stake_of
-from shared.ledger import AddressNo, ScriptNo, StakeNo, TxId
+from shared.ledger import SCRIPT_KEY_BYTES, AddressNo, ScriptKey, StakeNo, TxId
 from shared.packed import OutputKey, Quantities
 from shared.sql import Connection
 
@@ -37,8 +37,8 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
     """An output with the row numbers of its address, of the credentials of that, and of its assets.
 
     `tx_id` is that of the transaction that made it at `index`, or of the genesis output. `packed` is packed.pack_output
-    of it, and `references` counts its rows in reference_output and script_output. `script_no` is the number of the
-    script that locks it, None if none does.
+    of it, and `references` counts its rows in reference_output and script_output. `script_key` is that of the script
+    that locks it, None if none does.
     """
 
     tx_id: TxId
@@ -50,7 +50,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
     credential_no: AddressNo | None
     quantities: Quantities
     references: int
-    script_no: ScriptNo | None = None
+    script_key: ScriptKey | None = None
 
 
 class Recent(dict[Key, Value]):
@@ -226,14 +226,14 @@ def _pack(output: ResolvedOutput) -> bytes:
         output.stake_no or 0,
         output.credential_no or 0,
         output.references,
-        output.script_no or 0,
+        output.script_key or b"",
     )
 
 
 def _unpack(data: bytes) -> ResolvedOutput:
     in_row = data[: -_FACTS.size]
     output = packed.unpack_output(in_row)
-    tx_id, index, stake_no, credential_no, references, script_no = _FACTS.unpack_from(data, len(in_row))
+    tx_id, index, stake_no, credential_no, references, script_key = _FACTS.unpack_from(data, len(in_row))
     return ResolvedOutput(
         tx_id,
         index,
@@ -244,9 +244,10 @@ def _unpack(data: bytes) -> ResolvedOutput:
         credential_no or None,
         output.quantities,
         references,
-        ScriptNo(script_no) if script_no else None,
+        None if script_key == _NO_SCRIPT else ScriptKey(script_key),
     )
 
 
-# tx_id, index, stake_no and credential_no (0 for none: numbers begin at 1), references, and script_no (0 for none).
-_FACTS = Struct(">qHIIHq")
+# tx_id, index, stake_no and credential_no (0 for none: numbers begin at 1), references, script_key (zeros for none).
+_FACTS = Struct(f">qHIIH{SCRIPT_KEY_BYTES}s")
+_NO_SCRIPT = bytes(SCRIPT_KEY_BYTES)

@@ -6,15 +6,19 @@ In bulk none of this is needed: the end of bulk numbers all rows at once and add
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
 from indexer.rows import tables
-from indexer.rows.caches import MAX_NUMBERS, No, Recent
+from indexer.rows.caches import MAX_NUMBERS, Recent
 from indexer.rows.rows import Rows
 from shared import sql
-from shared.ledger import AddressNo, AssetNo, LabelNo, ScriptNo, StakeNo, TxId
+from shared.ledger import AddressNo, AssetNo, LabelNo, ScriptKey, StakeNo, TxId
 from shared.sql import Connection
+
+Owner = TypeVar("Owner", bound=int | bytes)
+"""What tells the histories of one kind apart: row numbers, or the keys of scripts."""
 
 
 class SupplyChange(msgspec.Struct):
@@ -47,7 +51,7 @@ class HistoryCounts(msgspec.Struct, frozen=True):
     withdrawals: Mapping[StakeNo, int] = {}
     asset_txs: Mapping[AssetNo, int] = {}
     label_txs: Mapping[LabelNo, int] = {}
-    redeemer_txs: Mapping[ScriptNo, int] = {}
+    redeemer_txs: Mapping[ScriptKey, int] = {}
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
@@ -59,7 +63,7 @@ class HistoryEntries(msgspec.Struct, frozen=True):
     withdrawals: Mapping[StakeNo, bytes] = {}
     asset_txs: Mapping[AssetNo, bytes] = {}
     label_txs: Mapping[LabelNo, bytes] = {}
-    redeemer_txs: Mapping[ScriptNo, bytes] = {}
+    redeemer_txs: Mapping[ScriptKey, bytes] = {}
     mints: Sequence[tables.Mint] = ()
     supplies: Mapping[AssetNo, SupplyChange] = {}
 
@@ -92,7 +96,7 @@ class AssetStates:
                 (row.asset_no, row.tx_id.to_bytes(8) + _quantity_of(row).to_bytes(10)) for row in rows.asset_txs
             ),
             label_txs=_joined((label_no, tx_id.to_bytes(8)) for label_no, tx_id in rows.label_txs),
-            redeemer_txs=_joined((script_no, tx_id.to_bytes(8)) for script_no, tx_id in rows.redeemer_txs),
+            redeemer_txs=_joined((script_key, tx_id.to_bytes(8)) for script_key, tx_id in rows.redeemer_txs),
             supplies=self._supplies(rows),
             mints=[
                 tables.Mint(
@@ -148,9 +152,9 @@ class AssetStates:
         return supplies
 
 
-def _joined(entries: Iterable[tuple[No, bytes]]) -> dict[No, bytes]:
+def _joined(entries: Iterable[tuple[Owner, bytes]]) -> dict[Owner, bytes]:
     """The entries of each history in one."""
-    joined: dict[No, bytes] = {}
+    joined: dict[Owner, bytes] = {}
     for number, entry in entries:
         joined[number] = joined.get(number, b"") + entry
     return joined

@@ -55,7 +55,7 @@ class Outputs(msgspec.Struct):
 
 def lovelace_of_scripts(outputs: Iterable[ResolvedOutput]) -> int:
     """The lovelace in those of some outputs that scripts lock."""
-    return sum(output.lovelace for output in outputs if output.script_no is not None)
+    return sum(output.lovelace for output in outputs if output.script_key is not None)
 
 
 def utxo_row(output: ResolvedOutput) -> UtxoRow:

@@ -23,14 +23,14 @@ from indexer.rows.caches import (
 )
 from indexer.rows.tables import Inserts
 from shared import packed, sql
-from shared.address import script_no
+from shared.address import script_key
 from shared.ledger import (
     HASH28_BYTES,
     AddressNo,
     AssetNo,
     PolicyNo,
     PoolNo,
-    ScriptNo,
+    ScriptKey,
     StakeNo,
     TxId,
     fingerprint_digest,
@@ -150,7 +150,7 @@ class Resolver:
 
     def genesis_output(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """A genesis output, to an address that must have been looked up."""
-        return _resolved(tx_id, 0, self.addresses[address], lovelace, _NOTHING, 0, script_no(address))
+        return _resolved(tx_id, 0, self.addresses[address], lovelace, _NOTHING, 0, script_key(address))
 
 
 def outputs_paid(
@@ -161,7 +161,7 @@ def outputs_paid(
     for index, payment in enumerate(tx.payments, tx.first_index):
         quantities = by_number(payment.assets, assets) if payment.assets else _NOTHING
         numbers, references = addresses[payment.address], payment.references
-        paid.append(_resolved(tx_id, index, numbers, payment.lovelace, quantities, references, payment.script_no))
+        paid.append(_resolved(tx_id, index, numbers, payment.lovelace, quantities, references, payment.script_key))
     return paid
 
 
@@ -189,8 +189,8 @@ async def facts_of(db: Connection, outputs: Sequence[PlacedOutput]) -> "OutputFa
             facts.stakes[AddressNo(row.number)] = row.stake_no
         if row.credential_no is not None:
             facts.credentials[AddressNo(row.number)] = row.credential_no
-        if row.script_no is not None:
-            facts.locked_by[AddressNo(row.number)] = row.script_no
+        if row.script_key is not None:
+            facts.locked_by[AddressNo(row.number)] = row.script_key
     return facts
 
 
@@ -218,12 +218,12 @@ def _resolved(
     lovelace: int,
     quantities: Quantities,
     references: int,
-    script_no: ScriptNo | None,
+    script_key: ScriptKey | None,
 ) -> ResolvedOutput:
     address_no, stake_no, credential_no = numbers
     in_row = packed.pack_output(address_no, lovelace, quantities)
     return ResolvedOutput(
-        tx_id, index, in_row, lovelace, address_no, stake_no, credential_no, quantities, references, script_no
+        tx_id, index, in_row, lovelace, address_no, stake_no, credential_no, quantities, references, script_key
     )
 
 
@@ -270,7 +270,7 @@ class OutputFacts(msgspec.Struct, frozen=True):
     credentials: dict[AddressNo, AddressNo]
     reference_tokens: set[AssetNo]
     scripts: set[tuple[TxId, int]]
-    locked_by: dict[AddressNo, ScriptNo]
+    locked_by: dict[AddressNo, ScriptKey]
 
     def numbers_of(self, address_no: AddressNo) -> AddressNumbers:
         """The numbers of an address."""
@@ -301,7 +301,7 @@ class _GenesisSource(msgspec.Struct, frozen=True):
 
 
 class _OutputFact(msgspec.Struct, frozen=True):
-    """An address with its stake_no, credential_no and script_no; with `is_asset`, the asset_no of a reference token;
+    """An address with its stake_no, credential_no and script_key; with `is_asset`, the asset_no of a reference token;
     with an `output_index`, the tx_id of an output with a reference script.
     """
 
@@ -310,7 +310,7 @@ class _OutputFact(msgspec.Struct, frozen=True):
     stake_no: StakeNo | None
     credential_no: AddressNo | None
     output_index: int | None
-    script_no: ScriptNo | None
+    script_key: ScriptKey | None
 
 
 _NOTHING: Quantities = {}

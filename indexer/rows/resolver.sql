@@ -24,10 +24,10 @@ FROM unnest($1::bytea[]) AS wanted (raw) LEFT JOIN address a ON a.raw = wanted.r
 -- reference tokens among assets $2, whose names begin with $3; and, with an index, those of the outputs $5 of
 -- transactions $4 that have a reference script.
 SELECT false AS is_asset, address_no::bigint AS number, stake_no, credential_no, NULL::integer AS output_index,
-       script_no(raw) AS script_no
+       script_key(raw) AS script_key
 FROM address
 WHERE address_no = ANY ($1::integer[])
-  AND (stake_no IS NOT NULL OR credential_no IS NOT NULL OR script_no(raw) IS NOT NULL)
+  AND (stake_no IS NOT NULL OR credential_no IS NOT NULL OR script_key(raw) IS NOT NULL)
 UNION ALL
 SELECT true, asset_no, NULL, NULL, NULL, NULL FROM asset
 WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3

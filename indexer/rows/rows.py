@@ -17,7 +17,7 @@ from indexer.rows.resolver import Resolver, UnspentChange, by_number, outputs_pa
 from indexer.rows.staking import ProtocolFork, Staking
 from indexer.rows.tables import Inserts
 from shared import ledger, packed
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, LabelNo, Point, ScriptNo, StakeNo, TxId
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, LabelNo, Point, ScriptKey, StakeNo, TxId
 from shared.packed import OutputKey
 
 _MAX_INT8 = (1 << 63) - 1
@@ -49,7 +49,7 @@ class Rows(msgspec.Struct):
     credential_txs: list[tuple[AddressNo, TxId]] = []
     withdrawals: list[tables.StagedWithdrawal] = []
     label_txs: list[tuple[LabelNo, TxId]] = []
-    redeemer_txs: list[tuple[ScriptNo, TxId]] = []
+    redeemer_txs: list[tuple[ScriptKey, TxId]] = []
     mints: list[tables.StagedMint] = []
     reference_outputs: ReferenceOutputs = msgspec.field(default_factory=ReferenceOutputs)
     datums: dict[bytes, tables.Datum] = {}
@@ -150,7 +150,7 @@ class _BlockRows:
                 if tx.labels:
                     rows.label_txs += [(label_no, tx_id) for label_no in tx.labels]
                 if tx.redeemers:
-                    rows.redeemer_txs += [(script_no, tx_id) for script_no in tx.redeemers if script_no is not None]
+                    rows.redeemer_txs += [(script_key, tx_id) for script_key in tx.redeemers if script_key is not None]
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
         assert block.issuer is not None and block.size is not None, "only an epoch boundary block has neither"
@@ -206,8 +206,8 @@ class _BlockRows:
             else:
                 sources.append(source)
                 rows.outputs.add_spender(tx_id, source)
-                if place in with_redeemers and source.script_no is not None:
-                    rows.redeemer_txs.append((source.script_no, tx_id))
+                if place in with_redeemers and source.script_key is not None:
+                    rows.redeemer_txs.append((source.script_key, tx_id))
                 inputs.append(packed.pack_input(key, source.packed))
                 if source.references:
                     rows.reference_outputs.spend(tx_id, key, source.references)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from shared.ledger import AddressNo, AssetNo, LabelNo, PolicyNo, PoolNo, ScriptNo, StakeNo, TxId
+from shared.ledger import AddressNo, AssetNo, LabelNo, PolicyNo, PoolNo, ScriptKey, StakeNo, TxId
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -299,7 +299,7 @@ class StagedLabelTx(NamedTuple):
 
 
 class StagedRedeemerTx(NamedTuple):
-    script_no: ScriptNo
+    script_key: ScriptKey
     tx_id: TxId
 
 

@@ -98,7 +98,7 @@ _STEPS: tuple[tuple[str, Fill], ...] = (
     _history("asset_tx", "asset_no", "entries", f"int8send(tx_id) || {_QUANTITY}"),
     _history("account_withdrawal", "stake_no", "entries", r"int8send(tx_id) || '\x0000' || int8send(lovelace)"),
     _history("label_tx", "label_no", "tx_ids", "int8send(tx_id)"),
-    _history("redeemer_tx", "script_no", "tx_ids", "int8send(tx_id)"),
+    _history("redeemer_tx", "script_key", "tx_ids", "int8send(tx_id)"),
     ("mint", _sql.command("number_mints").run),
     ("asset", _sql.command("sum_assets").run),
     ("holder", _sql.command("add_up_holders").run),

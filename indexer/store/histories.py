@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import asyncpg
 import msgspec
 
-from indexer.rows.caches import No
-from indexer.rows.histories import HistoryCounts, HistoryEntries
+from indexer.rows.histories import HistoryCounts, HistoryEntries, Owner
 from shared import sql
 from shared.ledger import AddressNo
 
@@ -52,8 +51,8 @@ async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntri
     return lengths
 
 
-def _columns(cut: Mapping[No, int], added: Mapping[No, bytes]) -> tuple[list[No], list[int], list[bytes]]:
-    """The row number of each changed history, how many entries to cut, and the entries to add."""
+def _columns(cut: Mapping[Owner, int], added: Mapping[Owner, bytes]) -> tuple[list[Owner], list[int], list[bytes]]:
+    """The owner of each changed history, how many entries to cut, and the entries to add."""
     numbers = sorted(cut.keys() | added.keys())
     return numbers, [cut.get(number, 0) for number in numbers], [added.get(number, b"") for number in numbers]
 
@@ -71,7 +70,7 @@ _sql = sql.beside(__file__)
 
 def _change_of(place: int, history: str, owner_no: str, entries: str, width: int, number: str = "integer") -> str:
     """The part of the statement for the history at this place among the arguments of _change. `number` is the type of
-    its owner's.
+    its owner's, of a script its key.
     """
     numbers, counts, added = (f"${3 * place + column}" for column in (1, 2, 3))
     return _sql.text(
@@ -96,5 +95,5 @@ _change = _sql.query(
     withdrawals=_change_of(3, "account_withdrawal", "stake_no", "entries", 18),
     labels=_change_of(4, "label_tx", "label_no", "tx_ids", 8, "bigint"),
     credentials=_change_of(5, "credential_tx", "credential_no", "tx_ids", 8),
-    redeemers=_change_of(6, "redeemer_tx", "script_no", "tx_ids", 8, "bigint"),
+    redeemers=_change_of(6, "redeemer_tx", "script_key", "tx_ids", 8, "bytea"),
 )

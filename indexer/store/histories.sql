@@ -1,6 +1,6 @@
 -- The packed histories. All chunks of a history except the last are full. {history} is a table, {owner_no} its column
--- with the number of the address, account, asset, label or script, which has the type {number}, {entries} that with the
--- packed entries, {width} the bytes of one; {numbers}, {counts} and {added} are arguments.
+-- with the number of the address, account, asset or label or the key of the script, of the type {number}, {entries}
+-- that with the packed entries, {width} the bytes of one; {numbers}, {counts} and {added} are arguments.
 
 -- name: change_histories
 -- Returns the addresses that had no entry before (used is 1), and those that have none left (-1); and the addresses and

@@ -14,7 +14,7 @@ from indexer.rows.histories import HistoryCounts, SupplyChange
 from indexer.rows.outputs import UtxoRow, lovelace_of_scripts, utxo_row
 from indexer.rows.resolver import OutputFacts, PlacedOutput, facts_of, resolve, stake_nos
 from shared import packed, sql
-from shared.ledger import AddressNo, AssetNo, ScriptNo, StakeNo, TxId, slot_of
+from shared.ledger import AddressNo, AssetNo, ScriptKey, StakeNo, TxId, slot_of
 from shared.packed import OutputKey
 
 
@@ -142,7 +142,7 @@ def _histories(made: list[list[PlacedOutput]], spent: list[list[PlacedOutput]], 
     )
 
 
-def _redeemers(row: "_Packed", facts: OutputFacts) -> list[ScriptNo]:
+def _redeemers(row: "_Packed", facts: OutputFacts) -> list[ScriptKey]:
     """The scripts under which a transaction is listed, once for each redeemer."""
     if row.extra is None:
         return []
@@ -152,7 +152,7 @@ def _redeemers(row: "_Packed", facts: OutputFacts) -> list[ScriptNo]:
         inputs = packed.unpack_spent(row.inputs)
         sources = (inputs[place].source for place in extra.spends)
         scripts += [facts.locked_by.get(source.address_no) for source in sources if source is not None]
-    return [script_no for script_no in scripts if script_no is not None]
+    return [script_key for script_key in scripts if script_key is not None]
 
 
 async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -> dict[bytes, StakeNo]:

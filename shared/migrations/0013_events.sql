@@ -1,4 +1,4 @@
--- Version 13: events of what is in no block.
+-- Version 13: events of what is in no block; redeemers under 16 bytes of the hash of their script.
 
 -- == partner ==
 
@@ -35,3 +35,144 @@ COMMENT ON COLUMN partner.event.undone IS
     'Whether there is nothing to undo: it is undone already, undoes another, or tells of what is in no block.';
 
 -- == chain ==
+
+-- Keys of scripts -----------------------------------------------------------------------------------------------------
+
+-- The hashes that have an old number, from all that the index knows; of two with the same number, the first. A number
+-- without one is filled up with zeros: its script came before the first indexed block.
+CREATE TEMP TABLE script_named AS
+SELECT DISTINCT ON (prefix) substr(hash, 1, 8) AS prefix, substr(hash, 1, 16) AS script_key
+FROM (
+    SELECT hash FROM script
+    UNION ALL SELECT policy_id FROM policy
+    UNION ALL SELECT substr(raw, 2, 28) FROM stake WHERE get_byte(raw, 0) & 16 = 16
+    UNION ALL SELECT substr(raw, 2, 28) FROM address WHERE script_no(raw) IS NOT NULL AND credential_no IS NULL
+) known
+ORDER BY prefix, hash;
+CREATE UNIQUE INDEX ON script_named (prefix);
+ANALYZE script_named;
+
+CREATE TEMP TABLE redeemer_tx_kept AS
+SELECT chunk, coalesce(script_key, int8send(script_no) || '\x0000000000000000') AS script_key, tx_ids
+FROM redeemer_tx LEFT JOIN script_named ON prefix = int8send(script_no);
+CREATE TEMP TABLE redeemer_tx_staged_kept AS
+SELECT coalesce(script_key, int8send(script_no) || '\x0000000000000000') AS script_key, tx_id
+FROM redeemer_tx_staged LEFT JOIN script_named ON prefix = int8send(script_no);
+
+DROP FUNCTION script_no(bytea);
+DROP FUNCTION redeemer_tx_range(bigint, bigint, bigint);
+DROP TABLE redeemer_tx, redeemer_tx_staged;
+
+CREATE FUNCTION script_key(raw bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+-- The key of the script in the payment credential of an address; null for a key, and in Byron.
+SELECT CASE WHEN get_byte(raw, 0) & 16 = 16 THEN substr(raw, 2, 16) END
+$$;
+
+CREATE TABLE redeemer_tx (
+    chunk      integer NOT NULL,
+    script_key bytea   NOT NULL CHECK (length(script_key) = 16),
+    tx_ids     bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (script_key, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE redeemer_tx IS
+    'Transactions with redeemers of a script, in order, an entry for each redeemer, without those whose scripts '
+    'failed.';
+COMMENT ON COLUMN redeemer_tx.script_key IS 'The first 16 bytes of the hash of the script.';
+INSERT INTO redeemer_tx (chunk, script_key, tx_ids)
+SELECT chunk, script_key, tx_ids FROM redeemer_tx_kept ORDER BY script_key, chunk;
+
+CREATE FUNCTION redeemer_tx_range(of_script_key bytea, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
+-- The entries of a script's history from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
+FROM redeemer_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                                  least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
+WHERE script_key = of_script_key AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
+CREATE TABLE redeemer_tx_staged (script_key bytea NOT NULL, tx_id bigint NOT NULL);
+COMMENT ON TABLE redeemer_tx_staged IS 'Rows of redeemer_tx in bulk.';
+INSERT INTO redeemer_tx_staged SELECT script_key, tx_id FROM redeemer_tx_staged_kept;
+
+-- Rows of transactions name scripts in their extras too, an array under the key "r".
+CREATE FUNCTION pg_temp.after_item(data bytea, start integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+-- The position after an item of MessagePack, with everything in it.
+DECLARE
+    at integer := start; items bigint := 1; code integer; size bigint;
+BEGIN
+    WHILE items > 0 LOOP
+        code := get_byte(data, at);
+        items := items - 1;
+        size := CASE
+            WHEN code IN (196, 204, 208, 217) THEN get_byte(data, at + 1)
+            WHEN code IN (197, 218, 220, 222) THEN (get_byte(data, at + 1) << 8) + get_byte(data, at + 2)
+            WHEN code IN (198, 219, 221, 223) THEN ('x' || encode(substr(data, at + 2, 4), 'hex'))::bit(32)::bigint
+        END;
+        items := items + CASE
+            WHEN code BETWEEN 128 AND 143 THEN (code & 15) * 2
+            WHEN code BETWEEN 144 AND 159 THEN code & 15
+            WHEN code IN (220, 221) THEN size
+            WHEN code IN (222, 223) THEN size * 2
+            ELSE 0
+        END;
+        at := at + CASE
+            WHEN code BETWEEN 160 AND 191 THEN 1 + (code & 31)
+            WHEN code IN (196, 217) THEN 2 + size
+            WHEN code IN (197, 218) THEN 3 + size
+            WHEN code IN (198, 219) THEN 5 + size
+            WHEN code IN (204, 208) THEN 2
+            WHEN code IN (205, 209, 220, 222) THEN 3
+            WHEN code IN (206, 210, 221, 223) THEN 5
+            WHEN code IN (207, 211) THEN 9
+            ELSE 1
+        END;
+    END LOOP;
+    RETURN at;
+END $$;
+
+CREATE FUNCTION pg_temp.key_in(item bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+-- The key in place of an old number, both in MessagePack. Short forms of numbers have no bytes that only say the sign.
+DECLARE
+    code integer := get_byte(item, 0); number bytea := substr(item, 2); fill text; found bytea;
+BEGIN
+    IF code = 192 THEN RETURN item; END IF;
+    IF length(item) = 1 THEN number := item; END IF;
+    fill := CASE WHEN code >= 208 AND get_byte(number, 0) > 127 THEN 'ff' ELSE '00' END;
+    number := decode(repeat(fill, 8 - length(number)), 'hex') || number;
+    SELECT script_key INTO found FROM script_named WHERE prefix = number;
+    RETURN '\xc410'::bytea || coalesce(found, number || '\x0000000000000000');
+END $$;
+
+CREATE FUNCTION pg_temp.with_keys(extra bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+-- Extras with keys, null if they name no script: a version byte, then a map of at most 15 fields.
+DECLARE
+    at integer := 2; items integer; start integer; changed bytea;
+BEGIN
+    FOR field IN 1 .. get_byte(extra, 1) & 15 LOOP
+        IF substr(extra, at + 1, 2) = '\xa172' THEN
+            start := at + 2;
+            items := get_byte(extra, start) & 15;
+            at := start + 1;
+            IF get_byte(extra, start) = 220 THEN
+                items := (get_byte(extra, start + 1) << 8) + get_byte(extra, start + 2);
+                at := start + 3;
+            END IF;
+            changed := substr(extra, 1, at);
+            FOR item IN 1 .. items LOOP
+                start := at;
+                at := pg_temp.after_item(extra, start);
+                changed := changed || pg_temp.key_in(substr(extra, start + 1, at - start));
+            END LOOP;
+            RETURN changed || substr(extra, at + 1);
+        END IF;
+        at := pg_temp.after_item(extra, at + 2);
+    END LOOP;
+    RETURN NULL;
+END $$;
+
+UPDATE tx SET extra = changed.extra
+FROM (SELECT tx_id, pg_temp.with_keys(extra) AS extra FROM tx WHERE position('\xa172'::bytea IN extra) > 0) changed
+WHERE tx.tx_id = changed.tx_id AND changed.extra IS NOT NULL;
+
+DROP FUNCTION pg_temp.with_keys(bytea), pg_temp.key_in(bytea), pg_temp.after_item(bytea, integer);
+DROP TABLE script_named, redeemer_tx_kept, redeemer_tx_staged_kept;

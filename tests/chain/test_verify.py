@@ -237,7 +237,7 @@ PLANTED: dict[str, tuple[str, str]] = {
     ),
     "redeemer_tx": (
         "UPDATE redeemer_tx SET tx_ids = set_byte(tx_ids, 7, 1)",
-        f"redeemer_tx of script {POLICY[:16]}…: indexed tx_id 2621441, recomputed None",
+        f"redeemer_tx of script {POLICY[:16]}…: indexed tx_id 2621441, 1 times, second half 412548427, recomputed None",
     ),
     "spender": (
         "UPDATE spender SET entries = set_byte(entries, 7, 1) WHERE slot_no = 30",
@@ -368,7 +368,8 @@ SUBTLE = (
     "UPDATE label_tx SET label_no = label_no + 1",
     "UPDATE label_tx SET chunk = chunk + 1",
     "DELETE FROM label_tx",
-    "UPDATE redeemer_tx SET script_no = script_no + 1",
+    "UPDATE redeemer_tx SET script_key = set_byte(script_key, 0, 1)",
+    "UPDATE redeemer_tx SET script_key = set_byte(script_key, 15, 1)",
     "UPDATE redeemer_tx SET chunk = chunk + 1",
     "UPDATE redeemer_tx SET tx_ids = tx_ids || tx_ids",
     "DELETE FROM redeemer_tx",

@@ -150,7 +150,7 @@ FILLED = {
     "account_utxo_asset": "INSERT INTO account_utxo_asset VALUES (1, 1, 1, 5)",
     "account_withdrawal_staged": "INSERT INTO account_withdrawal_staged VALUES (1, 1, 1)",
     "label_tx_staged": "INSERT INTO label_tx_staged VALUES (1, 1)",
-    "redeemer_tx_staged": "INSERT INTO redeemer_tx_staged VALUES (1, 1)",
+    "redeemer_tx_staged": "INSERT INTO redeemer_tx_staged VALUES ('\\x01', 1)",
     "spender_staged": "INSERT INTO spender_staged VALUES (1, '\\x00')",
     "address_tx_staged": "INSERT INTO address_tx_staged VALUES (1, 1)",
     "asset_tx_staged": "INSERT INTO asset_tx_staged VALUES (1, 1, 1)",

@@ -13,7 +13,7 @@ from indexer.ogmios import frames
 from shared import redeemers
 from shared.cbor import Malformed
 from shared.encoding import bech32_payload
-from shared.ledger import script_no_of
+from shared.ledger import script_key_of
 from tests.chain.harness import Json
 from tests.chain.recordings import FILES
 
@@ -56,16 +56,11 @@ def test_the_index_lists_them_under_their_scripts_as_far_as_ogmios_shows_those(n
             assert Counter(scripts) == Counter(
                 None
                 if each.script_hash is None or not (others or each.purpose in ("mint", "reward"))
-                else script_no_of(each.script_hash)
+                else script_key_of(each.script_hash)
                 for each in found
                 if each.purpose != "spend"
             )
     assert name != "conway" or purposes >= {"spend", "mint", "reward"}
-
-
-def test_two_scripts_with_the_same_first_bytes_have_the_same_number() -> None:
-    assert script_no_of(KEY) == script_no_of(KEY[:8] + OTHER[8:]) != script_no_of(SCRIPT)
-    assert script_no_of(b"\xff" * 28) == -1
 
 
 def shown(found: redeemers.Redeemer) -> tuple[Any, ...]:

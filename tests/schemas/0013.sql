@@ -809,9 +809,9 @@ $$;
 CREATE INDEX address_credential ON address USING hash (payment_hash(raw)) WHERE credential_no IS NULL;
 -- NOTE: a hash index has no entry for a null, so it has none for Byron.
 
-CREATE FUNCTION script_no(raw bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
--- The first 8 bytes of the hash of the script in the payment credential of an address; null for a key, and in Byron.
-SELECT CASE WHEN get_byte(raw, 0) & 16 = 16 THEN ('x' || encode(substr(raw, 2, 8), 'hex'))::bit(64)::bigint END
+CREATE FUNCTION script_key(raw bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+-- The key of the script in the payment credential of an address; null for a key, and in Byron.
+SELECT CASE WHEN get_byte(raw, 0) & 16 = 16 THEN substr(raw, 2, 16) END
 $$;
 
 CREATE TABLE pool (
@@ -962,15 +962,15 @@ COMMENT ON COLUMN label_tx.label_no IS 'The label less 2^63: a label has 64 bits
 CREATE INDEX label_tx_label ON label_tx (label_no) WHERE chunk = 0;
 
 CREATE TABLE redeemer_tx (
-    script_no bigint  NOT NULL,
-    chunk     integer NOT NULL,
-    tx_ids    bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
-    PRIMARY KEY (script_no, chunk)
+    chunk      integer NOT NULL,
+    script_key bytea   NOT NULL CHECK (length(script_key) = 16),
+    tx_ids     bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (script_key, chunk)
 ) WITH (fillfactor = 90);
 COMMENT ON TABLE redeemer_tx IS
     'Transactions with redeemers of a script, in order, an entry for each redeemer, without those whose scripts '
     'failed.';
-COMMENT ON COLUMN redeemer_tx.script_no IS 'The first 8 bytes of the hash of the script.';
+COMMENT ON COLUMN redeemer_tx.script_key IS 'The first 16 bytes of the hash of the script.';
 
 CREATE VIEW address_tx_entry AS
 SELECT address_no, (chunk << 6) + place AS seq, tx_id_at(tx_ids, place * 8) AS tx_id
@@ -1093,13 +1093,13 @@ FROM label_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
 WHERE label_no = of_label_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
 $$;
 
-CREATE FUNCTION redeemer_tx_range(of_script_no bigint, lowest bigint, highest bigint)
+CREATE FUNCTION redeemer_tx_range(of_script_key bytea, lowest bigint, highest bigint)
 RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
 -- The entries of a script's history from one seq to another.
 SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
 FROM redeemer_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
                                   least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
-WHERE script_no = of_script_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+WHERE script_key = of_script_key AND chunk BETWEEN lowest >> 6 AND highest >> 6
 $$;
 
 CREATE TABLE mint (
@@ -1133,7 +1133,7 @@ CREATE TABLE mint_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quan
     named boolean NOT NULL);
 CREATE TABLE account_withdrawal_staged (stake_no integer NOT NULL, tx_id bigint NOT NULL, lovelace bigint NOT NULL);
 CREATE TABLE label_tx_staged (label_no bigint NOT NULL, tx_id bigint NOT NULL);
-CREATE TABLE redeemer_tx_staged (script_no bigint NOT NULL, tx_id bigint NOT NULL);
+CREATE TABLE redeemer_tx_staged (script_key bytea NOT NULL, tx_id bigint NOT NULL);
 CREATE TABLE spender_staged (slot_no bigint NOT NULL, entries bytea NOT NULL);
 COMMENT ON TABLE address_tx_staged IS
     'Rows of address_tx in bulk: sorted, numbered and indexed when bulk ends; empty when live.';

@@ -15,7 +15,7 @@ from indexer.verify.history.rows import GenesisOutput, Row
 from indexer.verify.history.spenders import Spenders
 from indexer.verify.keys import PRIME, Ints, Words, exact_sums_at, ints, key_of, places, reduced, sums_at
 from shared import packed
-from shared.ledger import AddressNo, LabelNo, ScriptNo
+from shared.ledger import AddressNo, LabelNo, ScriptKey
 
 _UNPACKED_AT_ONCE = 1_000
 """A number of transactions. The unpacked objects of more would not fit into a core's cache."""
@@ -87,10 +87,10 @@ class Labels(NamedTuple):
 
 
 class Redeemed(NamedTuple):
-    """The redeemers of a transaction: the numbers of the scripts that it names, and the addresses that scripts lock."""
+    """The redeemers of a transaction: the keys of the scripts that it names, and the addresses that scripts lock."""
 
     tx_id: int
-    script_nos: list[ScriptNo]
+    script_keys: list[ScriptKey]
     address_nos: list[AddressNo]
 
 
@@ -202,8 +202,8 @@ def _redeemed(row: Row, extra: packed.Extra) -> Redeemed:
     """The redeemers of a transaction, without those of inputs from before the first indexed block."""
     inputs = packed.unpack_spent(row.inputs) if extra.spends else []
     sources = [inputs[place].source for place in extra.spends if place < len(inputs)]
-    script_nos = [script_no for script_no in extra.redeemers if script_no is not None]
-    return Redeemed(row.tx_id, script_nos, [source.address_no for source in sources if source is not None])
+    script_keys = [script_key for script_key in extra.redeemers if script_key is not None]
+    return Redeemed(row.tx_id, script_keys, [source.address_no for source in sources if source is not None])
 
 
 def _made(rows: Sequence[Row], first_place: int) -> OutputColumns:

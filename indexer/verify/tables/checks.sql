@@ -23,7 +23,7 @@ FROM tip, staged, last, LATERAL (VALUES
     ('block_hash of tip', encode(tip.block_hash, 'hex'), encode(last.hash, 'hex')),
     ('tx_count of tip', tip.tx_count::text, (SELECT count(*) FROM tx)::text),
     ('script_lovelace of tip', tip.script_lovelace::text, (
-        SELECT coalesce(sum(lovelace), 0) FROM utxo JOIN address USING (address_no) WHERE script_no(raw) IS NOT NULL
+        SELECT coalesce(sum(lovelace), 0) FROM utxo JOIN address USING (address_no) WHERE script_key(raw) IS NOT NULL
     )::text),
     ('finalize_step of tip', tip.finalize_step::text, '0'),
     ('staged rows', staged.rows::text, '0')

@@ -18,7 +18,7 @@ from indexer.verify.history.rows import GenesisOutput
 from indexer.verify.history.spenders import Spenders, output_no
 from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, places_in, sums_at, weight_of
 from shared import metadata, sql
-from shared.ledger import LOVELACE_NO, AddressNo, AssetNo, ScriptNo, StakeNo
+from shared.ledger import LOVELACE_NO, AddressNo, AssetNo, ScriptKey, StakeNo
 from shared.sql import Connection
 
 _ACCOUNT_FACTOR = 1_640_531_527
@@ -191,17 +191,22 @@ def _labelled(labels: Sequence[Labels]) -> Entries:
 
 
 async def _redeemers(db: Connection, redeemed: Sequence[Redeemed]) -> Entries:
-    """The scripts that redeemers are for, by transaction. Addresses of keys are locked by none."""
+    """The scripts that redeemers are for, by their numbers in histories.sql, and transactions. Addresses of keys are
+    locked by none.
+    """
     addresses = list({address_no for each in redeemed for address_no in each.address_nos})
-    locked_by = {row.address_no: row.script_no for row in await _scripts_of.all(db, addresses)} if addresses else {}
+    locked_by = {row.address_no: row.script_key for row in await _scripts_of.all(db, addresses)} if addresses else {}
     found = [
-        (script_no, each.tx_id)
+        (script_key, each.tx_id)
         for each in redeemed
-        for script_no in (*each.script_nos, *(locked_by.get(address_no) for address_no in each.address_nos))
-        if script_no is not None
+        for script_key in (*each.script_keys, *(locked_by.get(address_no) for address_no in each.address_nos))
+        if script_key is not None
     ]
-    script_no, tx_id = ints([number for number, _ in found]), ints([tx_id for _, tx_id in found])
-    return Entries(script_no, tx_id, key_of(script_no) * weight_of(tx_id) % PRIME, np.ones_like(script_no))
+    script_no = ints([int.from_bytes(script_key[:8]) - (1 << 63) for script_key, _ in found])
+    rest = ints([int.from_bytes(script_key[8:], signed=True) for script_key, _ in found])
+    tx_id = ints([tx_id for _, tx_id in found])
+    hashes = key_of(script_no) * weight_of(tx_id) % PRIME
+    return Entries(script_no, tx_id, hashes, np.ones_like(script_no), rest % PRIME)
 
 
 async def _withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> Entries:
@@ -249,7 +254,7 @@ class _AssetName(msgspec.Struct, frozen=True):
 
 class _LockedBy(msgspec.Struct, frozen=True):
     address_no: AddressNo
-    script_no: ScriptNo
+    script_key: ScriptKey
 
 
 class _Account(msgspec.Struct, frozen=True):

@@ -8,5 +8,5 @@ SELECT raw, stake_no FROM stake WHERE raw = ANY ($1::bytea[])
 
 -- name: scripts_of
 -- The numbers of the scripts that lock addresses $1, without those of keys.
-SELECT address_no, script_no(raw) AS script_no FROM address
-WHERE address_no = ANY ($1::integer[]) AND script_no(raw) IS NOT NULL
+SELECT address_no, script_key(raw) AS script_key FROM address
+WHERE address_no = ANY ($1::integer[]) AND script_key(raw) IS NOT NULL

@@ -89,7 +89,10 @@ async def _rows(moment: Moment, part: HistoryRange) -> "AsyncIterator[Sequence[_
 
 
 class _Chunk(msgspec.Struct, frozen=True):
+    """A chunk of the owner with a number; `rest` tells scripts with the same number apart, it is 0 for others."""
+
     number: int
+    rest: int
     chunk: int
     entries: bytes
     owned: bool
@@ -101,6 +104,7 @@ class _End(msgspec.Struct, frozen=True):
     """
 
     number: int = -1
+    rest: int = 0
     chunk: int = -1
     count: int = _ENTRIES_IN_CHUNK
     tx_id: int = -1
@@ -110,10 +114,11 @@ class _Chunks(msgspec.Struct, frozen=True):
     """Chunks in columns: owner, place in the history and number of entries; and their entries, each with its owner.
 
     `repeats` says whether a transaction may have several entries, and `whole` whether the bytes of a chunk are entries.
-    `low` and `high` are the quantity in two parts, 1 and 0 in a history without quantities.
+    `low` and `high` are the quantity in two parts. In a history without quantities they are 1 and `rest` modulo PRIME.
     """
 
     number: Ints
+    rest: Ints
     chunk: Ints
     count: Ints
     whole: Mask
@@ -128,12 +133,15 @@ class _Chunks(msgspec.Struct, frozen=True):
         chunk of a history may not be full.
         """
         continued = self.number == _shifted(self.number, before.number)
+        continued &= self.rest == _shifted(self.rest, before.rest)
         next_one = self.chunk == _shifted(self.chunk, before.chunk) + 1
         numbered = np.where(
             continued, next_one & (_shifted(self.count, before.count) == _ENTRIES_IN_CHUNK), self.chunk == 0
         )
         numbered &= self.whole
-        same_owner = self.owner == _shifted(self.owner, before.number)
+        same_owner = np.ones(len(self.tx_id), np.bool_)
+        filled = self.count > 0
+        same_owner[(np.cumsum(self.count) - self.count)[filled]] = continued[filled]
         right = self.tx_id > np.where(same_owner, _shifted(self.tx_id, before.tx_id), -1) - self.repeats
         right &= (self.low > 0) | (self.high > 0)
         wrong: list[int] = np.unique(np.concatenate((self.number[~numbered], self.owner[~right]))).tolist()
@@ -142,7 +150,7 @@ class _Chunks(msgspec.Struct, frozen=True):
     def end(self) -> _End:
         """The last chunk and its last entry."""
         tx_id = int(self.tx_id[-1]) if len(self.tx_id) else -1
-        return _End(int(self.number[-1]), int(self.chunk[-1]), int(self.count[-1]), tx_id)
+        return _End(int(self.number[-1]), int(self.rest[-1]), int(self.chunk[-1]), int(self.count[-1]), tx_id)
 
 
 def _without_new(rows: Sequence[_Chunk], entry: np.dtype[np.void], moment: Moment) -> Sequence[_Chunk]:
@@ -174,11 +182,13 @@ def _columns(rows: Sequence[_Chunk], kind: "_Kind") -> _Chunks:
     if rest.any():
         entries_of = [entries[: len(entries) - more] for entries, more in zip(entries_of, rest.tolist(), strict=True)]
     found = np.frombuffer(b"".join(entries_of), kind.entry)
-    low, high = np.ones(len(found), np.uint64), np.zeros(len(found), np.int64)
+    rest_of_number = ints([row.rest for row in rows])
+    low, high = np.ones(len(found), np.uint64), np.repeat(rest_of_number % PRIME, count)
     if kind.entry is _QUANTITY:
         low, high = found["low"].astype(np.uint64), found["high"].astype(np.int64)
     return _Chunks(
         number=number,
+        rest=rest_of_number,
         chunk=ints([row.chunk for row in rows]),
         count=count,
         whole=(rest == 0) & (count > 0),
@@ -238,17 +248,19 @@ def _kind(
     )
 
 
-def _without_owners(history: str, owner_no: str, entries: str, *, repeats: bool = False) -> _Kind:
+def _without_owners(history: str, owner_no: str, entries: str) -> _Kind:
     """A history of what has no row of its own, by numbers with gaps of any size."""
     ranges = _sql.query("sparse_ranges", HistoryRange, history=history, owner_no=owner_no)
     chunks = _sql.query("chunks_without_owners", _Chunk, history=history, owner_no=owner_no, entries=entries)
-    return _Kind(owner_no, "", _TX, 0, ranges, chunks, repeats)
+    return _Kind(owner_no, "", _TX, 0, ranges, chunks)
 
 
 # The entries of a chunk, as in schema.sql.
 _TX = np.dtype([("tx_id", ">i8")])
 _QUANTITY = np.dtype([("tx_id", ">i8"), ("high", ">u2"), ("low", ">u8")])
 _sql = sql.beside(__file__)
+_script_ranges = _sql.query("script_ranges", HistoryRange)
+_script_chunks = _sql.query("script_chunks", _Chunk)
 _KINDS = {
     "address_tx": _kind("address_tx", "address_no", "address", "tx_ids", _TX),
     "account_tx": _kind("account_tx", "stake_no", "stake", "tx_ids", _TX),
@@ -256,7 +268,7 @@ _KINDS = {
     "account_withdrawal": _kind("account_withdrawal", "stake_no", "stake", "entries", _QUANTITY, may_be_0=True),
     "asset_tx": _kind("asset_tx", "asset_no", "asset", "entries", _QUANTITY),
     "label_tx": _without_owners("label_tx", "label_no", "tx_ids"),
-    "redeemer_tx": _without_owners("redeemer_tx", "script_no", "tx_ids", repeats=True),
+    "redeemer_tx": _Kind("script_key", "", _TX, 0, _script_ranges, _script_chunks, repeats=True),
 }
 HISTORIES = tuple(_KINDS)
 """The tables of histories."""

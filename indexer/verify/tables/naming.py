@@ -46,7 +46,8 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
         case "account_tx" | "account_withdrawal":
             return _whose(f"{table} of", "stake_no", first, await _stake_of.one(db, first))
         case "label_tx" | "redeemer_tx":
-            label, script = f"label {label_numbered(LabelNo(first))}", f"script {first.to_bytes(8, signed=True).hex()}…"
+            unsigned = label_numbered(LabelNo(first))
+            label, script = f"label {unsigned}", f"script {unsigned.to_bytes(8).hex()}…"
             return f"{table} of {label if table == 'label_tx' else script}", None
         case "asset_tx" | "mint":
             return f"{table} of asset {await _asset_of.only(db, first)}", None
@@ -78,8 +79,11 @@ async def _name(db: Connection, table: str, pair: _Pair) -> _Name:
 
 def _show(table: str, pair: _Pair, quantity: Decimal) -> str:
     match table:
-        case "address_tx" | "account_tx" | "credential_tx" | "label_tx" | "redeemer_tx":
+        case "address_tx" | "account_tx" | "credential_tx" | "label_tx":
             return f"tx_id {pair[1]}" if quantity == 1 else f"tx_id {pair[1]}, {quantity} times"
+        case "redeemer_tx":  # beyond 64 bits: the second half of the key modulo PRIME, as often
+            halves, times = divmod(int(quantity), 1 << 64)
+            return f"tx_id {pair[1]}, {times} times, second half {halves // times}"
         case "asset_tx":
             return f"tx_id {pair[1]} with {quantity}"
         case "account_withdrawal":  # a lovelace more
