@@ -118,7 +118,9 @@ def run(
             progress.start()
             service_manager.notify(service_manager.READY)  # it may have to wait, which is part of its work
             try:
-                await follow.Follower(network, running.database_url, nodes, progress, NodeWarnings()).run(stop)
+                await follow.Follower(
+                    network, running.database_url, nodes, chosen.split_blocks, progress, NodeWarnings()
+                ).run(stop)
             except follow.FATAL as fatal:
                 log.error("follow.refused", network=network.name, cause=str(fatal), after=progress.at)
                 return 1

@@ -17,6 +17,7 @@ from shared.network_state import (
     RollbackDepth,
 )
 from shared.phase import Phase
+from shared.splits import NodeWord
 
 Value = Callable[[NetworkState], float | None]
 """The value of a gauge; if it is unknown (None), the gauge is omitted."""
@@ -104,6 +105,28 @@ def comparisons(prefix: str, results: Iterable[tuple[str, Iterable[Comparison]]]
             differences.add_metric([network, result.kind], result.differing)
     yield compared
     yield differences
+
+
+def watched_nodes(states: Sequence[NetworkState]) -> Iterator[Metric]:
+    """The state and the tip of each node of the networks that have several, and how many chains differ."""
+    of_nodes = [(state.network, node) for state in states for node in state.nodes]
+    words = GaugeMetricFamily(
+        "ledgerline_watched_node_state", "1 for the current state of the node", labels=["network", "node", "state"]
+    )
+    tips = GaugeMetricFamily(
+        "ledgerline_watched_node_tip_block", "Height of the node's tip", labels=["network", "node"]
+    )
+    for network, node in of_nodes:
+        for word in get_args(NodeWord):
+            words.add_metric([network, str(node.number), word], word == node.state)
+        if node.tip is not None:
+            tips.add_metric([network, str(node.number)], node.tip.block_no)
+    splits = GaugeMetricFamily(
+        "ledgerline_chain_splits", "Nodes whose chain differs from the index", labels=["network"]
+    )
+    for state in states:
+        splits.add_metric([state.network], len(state.splits))
+    yield from (words, tips, splits)
 
 
 def build_info() -> Metric:

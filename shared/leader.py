@@ -40,8 +40,8 @@ class Report(msgspec.Struct, frozen=True):
 
     `node_since_s` is how long the node has been connected or lost. `node_slot_no` and `node_block_no` are its tip as
     last heard, which has not changed for `node_unmoved_s`. `sync_left_s` is the time until the index reaches that tip
-    at the present rate, None at the tip or if unknown. `finishing` is true while the end of bulk is under way. All
-    times are in seconds.
+    at the present rate, None at the tip or if unknown. `finishing` is true while the end of bulk is under way.
+    `nodes` is the JSON of the watched nodes. All times are in seconds.
     """
 
     node_connected: bool = False
@@ -51,6 +51,7 @@ class Report(msgspec.Struct, frozen=True):
     node_unmoved_s: float | None = None
     sync_left_s: float | None = None
     finishing: bool = False
+    nodes: str = "[]"
 
 
 class LastHeartbeat(msgspec.Struct, frozen=True):
@@ -58,8 +59,9 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
 
     `leading` is true while the session that sent it leads. `node_since` is when the node was connected or lost.
     `refused` says why the leader stopped by itself. `lock_wait_s` is how long its commit has waited for a lock that
-    another session holds, None if it does not. `retired` is true if the network has no indexer on purpose. `now`
-    is the database's clock when this was read.
+    another session holds, None if it does not. `retired` is true if the network has no indexer on purpose.
+    `nodes` and `splits` are the JSON of watched nodes, and of the splits that last. `now` is the database's clock when
+    this was read.
     """
 
     network_id: int
@@ -77,6 +79,8 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
     finishing: bool
     refused: str | None
     lock_wait_s: float | None
+    nodes: str
+    splits: str
     now: datetime
 
     @property

@@ -20,7 +20,21 @@ SELECT network.id AS network_id, retired.network_id IS NOT NULL AS retired, held
        leader.node_since, leader.node_slot_no, leader.node_block_no,
        extract(epoch FROM clock_timestamp() - leader.node_moved_at)::float8 AS node_unmoved_s,
        leader.sync_left_s, coalesce(leader.finishing, false) AS finishing, leader.refused,
-       extract(epoch FROM clock_timestamp() - awaited.waitstart)::float8 AS lock_wait_s, clock_timestamp() AS now
+       extract(epoch FROM clock_timestamp() - awaited.waitstart)::float8 AS lock_wait_s,
+       coalesce(leader.nodes, '[]') AS nodes,
+       coalesce((
+           SELECT json_agg(json_build_object(
+               'node', node_no, 'noticed_at', noticed_at,
+               'common', CASE WHEN block_no IS NOT NULL THEN json_build_object(
+                   'slot_no', slot_no, 'block_no', block_no, 'block_hash', encode(block_hash, 'hex')) END,
+               'our_tip', json_build_object('slot_no', our_slot_no, 'block_no', our_block_no,
+                                            'block_hash', encode(our_block_hash, 'hex')),
+               'node_tip', json_build_object('slot_no', node_slot_no, 'block_no', node_block_no,
+                                             'block_hash', encode(node_block_hash, 'hex'))
+           ) ORDER BY node_no)
+           FROM partner.chain_split WHERE chain_split.network_id = network.id
+       )::text, '[]') AS splits,
+       clock_timestamp() AS now
 FROM (VALUES {network_ids}) AS network (id)
 LEFT JOIN partner.leader ON leader.network_id = network.id
 LEFT JOIN partner.retired_network retired ON retired.network_id = network.id
@@ -36,9 +50,9 @@ LEFT JOIN pg_locks awaited ON awaited.pid = held.pid AND NOT awaited.granted
 -- tip is $9 and $10, and has not moved for $11 seconds. If it is null, the last known tip stays. An unchanged tip keeps
 -- the time at which it moved, even if another session reported that.
 INSERT INTO partner.leader AS last (network_id, backend_pid, beat_at, failing, version, node_connected, node_since,
-                                    node_slot_no, node_block_no, node_moved_at, sync_left_s, finishing)
+                                    node_slot_no, node_block_no, node_moved_at, sync_left_s, finishing, nodes)
 SELECT $2::smallint, $3, clock_timestamp(), $4, $6, $7, clock_timestamp() - make_interval(secs => $8),
-       $9, $10, clock_timestamp() - make_interval(secs => $11), $12, $13
+       $9, $10, clock_timestamp() - make_interval(secs => $11), $12, $13, $14
 FROM pg_locks held
 WHERE held.locktype = 'advisory' AND held.granted AND held.classid = $1 AND held.objid::bigint = $2::smallint
     AND held.objsubid = 2
@@ -53,7 +67,8 @@ ON CONFLICT (network_id) DO UPDATE SET
     node_moved_at = CASE WHEN (excluded.node_slot_no, excluded.node_block_no)
                           IS DISTINCT FROM (last.node_slot_no, last.node_block_no)
                          THEN coalesce(excluded.node_moved_at, last.node_moved_at) ELSE last.node_moved_at END,
-    sync_left_s = excluded.sync_left_s, finishing = excluded.finishing, refused = NULL
+    sync_left_s = excluded.sync_left_s, finishing = excluded.finishing,
+    nodes = excluded.nodes, refused = NULL
 
 -- name: record_fatal
 -- Note why the session $2, which has led network $1, has stopped.

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from shared import sql
+from shared import splits, sql
 from shared.leader import LastHeartbeat
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
 from shared.phase import Phase
+from shared.splits import ChainSplit, NodeWord, WatchedNode
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 NodeState = Literal["followed", "syncing", "stalled", "lost", "unknown"]
@@ -25,6 +26,11 @@ DEEPER = 2**31 - 1
 """The bound of all deeper ones, which earlier versions followed."""
 ROLLBACK_BOUNDS = (*ROLLBACK_DEPTHS, DEEPER)
 
+_NODE_REASONS: dict[NodeWord, str] = {
+    "behind": "is behind the index",
+    "unreachable": "can't be reached",
+    "wrong_network": "is on another network",
+}
 _IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronised
 _AT_TIP_BLOCKS = 10
 _LONG_LOCK_WAIT_S = 3
@@ -96,7 +102,8 @@ class NetworkState(msgspec.Struct, frozen=True, kw_only=True):
     waited for a lock that another session of the database holds, null if it does not wait. `refused` says why the last
     indexer has stopped by itself. `ready` is true if chain requests are answered from a block that is recent enough
     (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of pools whose
-    live stake differed from the node's at the last comparison (one per epoch).
+    live stake differed from the node's at the last comparison (one per epoch). `nodes` are the nodes of
+    OGMIOS_URL_…, if there are several, while the indexer is running and live; `splits` are those whose chain differs.
     """
 
     network: str
@@ -134,6 +141,8 @@ class NetworkState(msgspec.Struct, frozen=True, kw_only=True):
     last_rollback_at: Instant | None = None
     last_rollback_blocks: int | None = None
     pools_stake_mismatch: int | None = None
+    nodes: list[WatchedNode] = []
+    splits: list[ChainSplit] = []
 
     @property
     def known(self) -> bool:
@@ -186,6 +195,8 @@ def derive(network: Network, index: IndexState | None, heartbeat: LastHeartbeat,
         failing_tasks=heartbeat.failing if heartbeat.leading else [],
         lock_wait_s=_rounded(heartbeat.lock_wait_s),
         refused=None if heartbeat.leading else heartbeat.refused,
+        nodes=splits.decode_nodes(heartbeat.nodes) if heartbeat.alive else [],
+        splits=splits.decode_splits(heartbeat.splits),
         **of_index,
         **({} if node in ("lost", "unknown") else _lag(network, index, heartbeat)),
     )
@@ -204,6 +215,7 @@ def reasons(state: NetworkState) -> list[str]:
     return [
         *_indexer_reasons(state),
         *_index_reasons(state),
+        *_node_reasons(state),
         *(f"the background task {task} of the indexer of {state.network} fails" for task in state.failing_tasks),
     ]
 
@@ -235,6 +247,15 @@ def _index_reasons(state: NetworkState) -> Iterator[str]:
     elif not state.ready:
         catching_up = _how_far(state) if state.node == "followed" else ""
         yield f"the last block of {name} is {duration(state.tip_age_s or 0)} old{catching_up}"
+
+
+def _node_reasons(state: NetworkState) -> Iterator[str]:
+    for split in state.splits:
+        since = "from the start" if split.common is None else f"after block {split.common.block_no}"
+        yield f"the chain of {state.network} has split: node {split.node} has another one {since}"
+    for node in state.nodes:
+        if node.state in _NODE_REASONS:
+            yield f"node {node.number} of {state.network} {_NODE_REASONS[node.state]}"
 
 
 def duration(seconds: float) -> str:

@@ -63,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str | None, Setting("REDIS_URL", forms.REDIS_URL, "(unset: an embedded Valkey in DATA_DIR)")
     ] = None
     ogmios_urls: Annotated[dict[str, tuple[str, ...]], OGMIOS_URLS] = {}
+    split_blocks: Annotated[int, Setting("SPLIT_BLOCKS", forms.COUNT)] = 10
     bootstrap_admin_key: Annotated[str | None, Setting(BOOTSTRAP_ADMIN_KEY, forms.ADMIN_KEY)] = None
     api_host: Annotated[str, Setting("API_HOST", forms.HOST)] = "127.0.0.1"
     api_port: Annotated[int, Setting("API_PORT", forms.PORT)] = 8080

@@ -154,6 +154,7 @@ async def _chain_metrics(services: Services) -> list[Metric]:
         *gauges.gauges("ledgerline_node", gauges.OF_NODE, states),
         gauges.node_states("ledgerline_node", states),
         *gauges.gauges("ledgerline", _OF_INDEXER, states),
+        *gauges.watched_nodes(states),
         *gauges.comparisons("ledgerline_ledger", comparisons),
     ]
 

@@ -1,5 +1,7 @@
 """Where the index stands, and questions about the blocks of its chain. Nothing here writes."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from shared import ledger, sql
@@ -41,6 +43,14 @@ class OurBlock(msgspec.Struct, frozen=True):
     ebb: bool
 
 
+class NumberedBlock(msgspec.Struct, frozen=True):
+    """A block of our chain."""
+
+    slot_no: int
+    block_no: int
+    block_hash: bytes
+
+
 class Counts(msgspec.Struct, frozen=True):
     """The number of blocks after a point, and of the transactions in them."""
 
@@ -70,6 +80,11 @@ async def our_block(db: sql.Connection, point: Point) -> OurBlock:
     return block
 
 
+async def numbered(db: sql.Connection, block_nos: Sequence[int]) -> list[NumberedBlock]:
+    """Our blocks with some numbers, those that there are, the last one first."""
+    return await _numbered.all(db, list(block_nos))
+
+
 async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
     """The last block at or before a slot."""
     return await _last_at_or_before.one(db, slot_no)
@@ -84,5 +99,6 @@ _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
 _block_at = _sql.query("block_at", OurBlock)
+_numbered = _sql.query("numbered", NumberedBlock)
 _last_at_or_before = _sql.query("last_at_or_before", Point)
 _counts_after = _sql.query("counts_after", Counts)

@@ -35,6 +35,10 @@ FROM block WHERE slot_no = $1 AND hash = $2
 UNION ALL
 SELECT block_no, 'byron', true FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
+-- name: numbered
+-- The blocks of our chain with some numbers, the last one first. A look-up for each.
+SELECT slot_no, block_no, hash AS block_hash FROM block WHERE block_no = ANY ($1::bigint[]) ORDER BY block_no DESC
+
 -- name: last_at_or_before
 -- The last block at or before a slot.
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1

@@ -38,6 +38,16 @@ class NodeChoice:
         return " or ".join(map(masked, self._urls))
 
     @property
+    def urls(self) -> Sequence[str]:
+        """The addresses."""
+        return self._urls
+
+    @property
+    def followed(self) -> int | None:
+        """The number of the node that is followed now, if any."""
+        return self._followed if self._lost_at is None else None
+
+    @property
     def has_standby(self) -> bool:
         """Whether there are several nodes."""
         return len(self._urls) > 1

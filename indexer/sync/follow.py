@@ -29,10 +29,11 @@ from indexer.sync import batches, block_source, leading, phase, session
 from indexer.sync.batches import Batch
 from indexer.sync.choice import Attempt, NodeChoice
 from indexer.sync.continuity import NotFollowing
+from indexer.sync.node_watch import NodeWatch
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession, NodeUnfit, OutdatedSession, RollbackTooDeep
-from shared import database, leader, lifecycle, schema, tasks
+from shared import database, leader, lifecycle, schema, splits, tasks
 from shared.network import Network
 from shared.phase import Phase
 from shared.setting_forms import masked
@@ -101,11 +102,12 @@ async def chase(opened: NodeSession, pipeline: Pipeline, connect: Connect) -> Ou
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """One network's indexer."""
+    """One network's indexer. It undoes at most `split_blocks` blocks to follow another of its nodes than before."""
 
     network: Network
     database_url: str
     nodes: NodeChoice
+    split_blocks: int
     progress: Progress
     warnings: NodeWarnings
 
@@ -202,7 +204,8 @@ class Follower(msgspec.Struct, frozen=True):
     async def _open(self, attempt: Attempt, node: ogmios.Ogmios, writer: asyncpg.Connection) -> NodeSession | NodeUnfit:
         """Open a session. Only the first node stops the indexer if it is on another network."""
         try:
-            return await session.open_session(node, self.network, writer, strict=attempt.strict)
+            most_undone = self.split_blocks if attempt.strict else None
+            return await session.open_session(node, self.network, writer, most_undone)
         except genesis.WrongNetwork as wrong:
             if attempt.number == 1:
                 raise
@@ -221,8 +224,9 @@ class Follower(msgspec.Struct, frozen=True):
         try:
             signals.leads(leading=True)
             try:
-                async with leading.sending_heartbeats(
-                    self.database_url, self.network, db, signals.report, signals.changed
+                async with (
+                    leading.sending_heartbeats(self.database_url, self.network, db, signals.report, signals.changed),
+                    self._watching(),
                 ):
                     yield db
             except _STOPPING as fatal:
@@ -232,12 +236,24 @@ class Follower(msgspec.Struct, frozen=True):
             signals.leads(leading=False)
             db.terminate()
 
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        """Compare the nodes with each other until the block ends, if there are several."""
+        if not self.nodes.has_standby:
+            yield
+            return
+        watch = NodeWatch(self.network, self.database_url, self.nodes, self.split_blocks, self.progress.signals)
+        async with tasks.background("node watch", watch.run):
+            yield
+
     async def _connect_leader(self) -> asyncpg.Connection:
         """A connection that leads the network."""
         db = await database.connect(self.database_url, self.network)
         try:
             await schema.migrate(db)
             await leading.take_the_lead(db, self.network)
+            if not self.nodes.has_standby:
+                await splits.end_all(db, self.network)  # of nodes that are not named any more
             if await leader.unretire(db, self.network):
                 log.info("follow.unretired", network=self.network.name)
         except BaseException:

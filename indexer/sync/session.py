@@ -20,9 +20,6 @@ from shared.phase import Phase
 
 log = structlog.get_logger()
 
-MAX_SWITCH_BLOCKS = 10
-"""The most blocks that are rolled back to follow another node than before."""
-
 
 class NodeSession(msgspec.Struct, frozen=True):
     """The facts of a connection to a node.
@@ -71,18 +68,19 @@ class NodeUnfit(msgspec.Struct, frozen=True):
 
 
 async def open_session(
-    node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection, *, strict: bool = False
+    node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection, most_undone: int | None = None
 ) -> NodeSession | NodeUnfit:
     """Check the node's eras and genesis, prepare the index, and find the intersection.
 
     An empty index gets the genesis, any other a new numbering. If the index is finishing, the remaining steps are run.
-    With `strict`, a node that is behind the index, or whose chain lacks more than MAX_SWITCH_BLOCKS of ours, is unfit.
+    If there are other nodes, `most_undone` is set: one that is behind the index, or whose chain lacks more blocks of
+    ours, is unfit.
 
     Raises genesis.WrongNetwork, RollbackTooDeep, and the errors of the node and the database.
     """
     await eras.check(node, network)
     try:
-        configured = await _genesis(node, network, wait=not strict)
+        configured = await _genesis(node, network, wait=most_undone is None)
     except ogmios.Refused as cause:
         return NodeUnfit(f"the node does not give its genesis configurations: {cause}")
     index = await position.read(writer)
@@ -96,7 +94,7 @@ async def open_session(
             index_phase = Phase.LIVE
     point, node_tip = await node.intersect(await position.points(writer))
     if index is not None:
-        reason = await _unfit(writer, network, index, point, node_tip, strict=strict)
+        reason = await _unfit(writer, network, index, point, node_tip, most_undone)
         if reason is not None:
             return NodeUnfit(reason, node_tip)
     deposits = await _deposits(node, configured)  # after node_tip, so that they are not older than its epoch
@@ -122,8 +120,7 @@ async def _unfit(
     index: position.IndexPosition,
     common: Point | None,
     node_tip: frames.NodePoint | None,
-    *,
-    strict: bool,
+    most_undone: int | None,
 ) -> str | None:
     """Why a node is not followed now, None if it is. `common` is the last block that its chain and ours share.
 
@@ -131,11 +128,11 @@ async def _unfit(
     """
     is_lower = node_tip is None or node_tip.height < index.block_no
     stands = f"the node is at {_height(node_tip)} and the index at block {index.block_no}"
-    if strict:
+    if most_undone is not None:
         if is_lower:
             return f"{stands}: other nodes are tried before it is followed back"
         depth = index.block_no - (-1 if common is None else (await position.our_block(db, common)).block_no)
-        if depth > MAX_SWITCH_BLOCKS:
+        if depth > most_undone:
             return f"the node's chain lacks the last {depth:,} blocks of ours"
         return None
     try:

@@ -17,9 +17,10 @@ from prometheus_client.registry import Collector
 
 from indexer.ogmios import frames
 from indexer.store.position import IndexPosition
-from shared import gauges, leader, network_state
+from shared import gauges, leader, network_state, splits
 from shared.network import Network
 from shared.phase import Phase
+from shared.splits import WatchedNode
 
 _PREFIX = "ledgerline_indexer"
 _blocks = Counter("ledgerline_indexer_blocks", "Blocks committed", ["network"])
@@ -62,6 +63,7 @@ class Signals:
         self._node_tip: _Tip | None = None
         self._tip: _Tip | None = None
         self._phase = Phase.EMPTY
+        self._nodes: list[WatchedNode] = []
         of_network = {"network": network.name}
         self._blocks, self._transactions = _blocks.labels(**of_network), _transactions.labels(**of_network)
         self._commits, self._rollbacks = _commits.labels(**of_network), _rollbacks.labels(**of_network)
@@ -81,6 +83,12 @@ class Signals:
         """Note the node's tip; None is the origin."""
         if tip is not None and (moved_to := _Tip(tip.slot, tip.height)) != self._node_tip:
             self._node_tip, self._node_moved_at = moved_to, time.monotonic()
+
+    def watched(self, nodes: list[WatchedNode]) -> None:
+        """Note how the nodes stand to each other, if there are several."""
+        if [node.state for node in nodes] != [node.state for node in self._nodes]:
+            self.changed.set()
+        self._nodes = nodes
 
     def stands_at(self, position: IndexPosition | None, phase: Phase) -> None:
         """Note the position and the phase of the index."""
@@ -117,6 +125,7 @@ class Signals:
             node_unmoved_s=None if tip is None else now - self._node_moved_at,
             sync_left_s=self._left_s(tip.block_no) if tip is not None and self._connected else None,
             finishing=self._phase is Phase.FINISHING,
+            nodes=splits.encode_nodes(self._nodes).decode(),
         )
 
     def state(self) -> network_state.NetworkState | None:
@@ -140,6 +149,8 @@ class Signals:
             finishing=report.finishing,
             refused=None,
             lock_wait_s=None,
+            nodes=report.nodes,
+            splits="[]",
             now=now,
         )
         phase = Phase.LIVE if self._phase is Phase.LIVE else Phase.BULK

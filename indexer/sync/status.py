@@ -57,6 +57,8 @@ async def read(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> 
         "tip": None if index is None else _tip(index, state),
         "node": {"state": state.node, "since": _iso(state.node_since)},
         "node_tip": _node_tip(state),
+        "nodes": msgspec.to_builtins(state.nodes),
+        "splits": msgspec.to_builtins(state.splits),
         "lag": None if state.lag_s is None else {"blocks": state.lag_blocks, "seconds": state.lag_s},
         "network_synchronization": state.network_synchronization,
         "progress": state.sync_progress,

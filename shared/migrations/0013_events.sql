@@ -34,6 +34,34 @@ COMMENT ON COLUMN partner.event.key IS 'The subject that it matched, after a ! i
 COMMENT ON COLUMN partner.event.undone IS
     'Whether there is nothing to undo: it is undone already, undoes another, or tells of what is in no block.';
 
+ALTER TABLE partner.leader ADD COLUMN nodes text NOT NULL DEFAULT '[]';
+COMMENT ON COLUMN partner.leader.nodes IS
+    'The nodes of the network, if there are several, as JSON: shared/splits.py.';
+
+CREATE TABLE partner.chain_split (
+    network_id      smallint    NOT NULL,
+    node_no         smallint    NOT NULL,
+    noticed_at      timestamptz NOT NULL DEFAULT now(),
+    slot_no         bigint,
+    block_no        bigint,
+    block_hash      bytea,
+    our_slot_no     bigint      NOT NULL,
+    our_block_no    bigint      NOT NULL,
+    our_block_hash  bytea       NOT NULL,
+    node_slot_no    bigint      NOT NULL,
+    node_block_no   bigint      NOT NULL,
+    node_block_hash bytea       NOT NULL,
+    PRIMARY KEY (network_id, node_no)
+);
+COMMENT ON TABLE partner.chain_split IS
+    'The nodes whose chain differs from the index at present. The leading indexer deletes the row when it does not any '
+    'more.';
+COMMENT ON COLUMN partner.chain_split.node_no IS 'The place of the node in OGMIOS_URL_…, from 1.';
+COMMENT ON COLUMN partner.chain_split.block_no IS
+    'Of the last common block, with slot_no and block_hash; null if there is none.';
+COMMENT ON COLUMN partner.chain_split.our_block_no IS
+    'Of the last block of the index when both were last compared; node_block_no that of the node then.';
+
 -- == chain ==
 
 -- Keys of scripts -----------------------------------------------------------------------------------------------------

@@ -66,6 +66,8 @@ async def test_ready_shows_each_network_that_is_indexed(api: Client, chain: Chai
         "last_rollback_at": None,
         "last_rollback_blocks": None,
         "pools_stake_mismatch": None,
+        "nodes": [],
+        "splits": [],
     }
 
 

@@ -72,6 +72,18 @@ async def test_updates_pause_by_keyboard(browser: "Browser", api: Client, chain:
 
 SYNCING = {"state": "syncing", "phase": "bulk", "sync_progress": 0.4321, "sync_left_s": 4_320}
 EMPTY = {"state": "empty", "block_no": None, "last_hour": None, "last_verify": None, "sync_progress": None}
+SPLIT = {
+    "nodes": [{"number": 1, "state": "followed"}, {"number": 2, "state": "diverged"}],
+    "splits": [
+        {
+            "node": 2,
+            "noticed_at": "2026-01-01T00:00:00Z",
+            "common": {"slot_no": 9, "block_no": 1_234, "block_hash": "4" * 64},
+            "our_tip": {"slot_no": 10, "block_no": 1_250, "block_hash": "5" * 64},
+            "node_tip": {"slot_no": 11, "block_no": 1_260, "block_hash": "6" * 64},
+        }
+    ],
+}
 STATES: list[tuple[tuple[dict[str, Any], ...], list[str]]] = [
     (
         ({**SYNCING, "first_block_no": 5_000_000}, {"state": "node_lost", "lag_blocks": None}, EMPTY),
@@ -96,9 +108,16 @@ STATES: list[tuple[tuple[dict[str, Any], ...], list[str]]] = [
         (
             {**SYNCING, "phase": "finishing"},
             {"state": "retired"},
-            {"state": "in_step", "last_rollback_at": "2026-01-01T00:00:00Z", "last_rollback_blocks": 5},
+            {**SPLIT, "state": "in_step", "last_rollback_at": "2026-01-01T00:00:00Z", "last_rollback_blocks": 5},
         ),
-        ["the indexes are being built", "Retired", "5 blocks, "],
+        [
+            "the indexes are being built",
+            "Retired",
+            "5 blocks, ",
+            "1: followed, 2: diverged",
+            "after block 1,234",
+            "5" * 64,
+        ],
     ),
 ]
 """The replacement for each network's state, and the words of the page for it."""

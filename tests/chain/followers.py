@@ -21,7 +21,7 @@ async def following(
 ) -> AsyncIterator[asyncio.Task[None]]:
     """An indexer of a network, which stops at the end of the block."""
     stop = asyncio.Event()
-    follower = Follower(network, database_url, NodeChoice([node.url]), Progress(network), NodeWarnings())
+    follower = Follower(network, database_url, NodeChoice([node.url]), 10, Progress(network), NodeWarnings())
     task = asyncio.create_task(follower.run(stop))
     try:
         yield task

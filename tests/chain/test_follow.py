@@ -22,17 +22,19 @@ from indexer.rows import caches, rows
 from indexer.rows.resolver import Resolver
 from indexer.rows.value_check import Deposits, Unbalanced
 from indexer.store import beginning, forward
-from indexer.sync import batches, choice, follow, leading, phase, session
+from indexer.sync import batches, choice, follow, leading, node_watch, phase, session
 from indexer.sync.choice import NodeChoice
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from indexer.sync.session import RollbackTooDeep
-from shared import database, leader, ledger, lifecycle, tasks
+from shared import database, leader, ledger, lifecycle, network_state, tasks
 from shared.network import PREVIEW
+from shared.network_state import NetworkState
 from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
 from tests.patience import PATIENCE_S
 
+SPLIT_BLOCKS = 10
 TERMINATE_OTHERS = """SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
@@ -405,7 +407,7 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         await append(*arguments, **named)
 
     async with NodeServer(Generated(Options(seed=3), 10)) as node:
-        follower = Follower(PREVIEW, database_url, NodeChoice([node.url]), Progress(PREVIEW), NodeWarnings())
+        follower = Follower(PREVIEW, database_url, NodeChoice([node.url]), 10, Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(stop))
         await reaches(db, node, task)
         monkeypatch.setattr(forward, "append", slow)
@@ -434,7 +436,7 @@ async def test_an_error_in_building_rows_does_not_wait_for_the_writer(
         raise AssertionError("an amount below zero")
 
     async with NodeServer(Generated(Options(seed=3), 10)) as node:
-        follower = Follower(PREVIEW, database_url, NodeChoice([node.url]), Progress(PREVIEW), NodeWarnings())
+        follower = Follower(PREVIEW, database_url, NodeChoice([node.url]), 10, Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(asyncio.Event()))
         await reaches(db, node, task)
         monkeypatch.setattr(forward, "append", endless)
@@ -471,7 +473,9 @@ async def following_two(
     monkeypatch.setattr(choice, "FAILOVER_AFTER_S", 0.2)
     monkeypatch.setattr(follow, "_MAX_PAUSE_S", 0.1)
     stop, nodes = asyncio.Event(), NodeChoice([first.url, second.url])
-    task = asyncio.create_task(Follower(PREVIEW, database_url, nodes, Progress(PREVIEW), NodeWarnings()).run(stop))
+    task = asyncio.create_task(
+        Follower(PREVIEW, database_url, nodes, SPLIT_BLOCKS, Progress(PREVIEW), NodeWarnings()).run(stop)
+    )
     try:
         yield task
     finally:
@@ -503,7 +507,7 @@ async def test_a_node_whose_chain_lacks_many_of_our_blocks_is_not_followed(
     chain = Generated(Options(seed=3), 40)
     async with AsyncExitStack() as stack:
         first = NodeServer(chain)
-        other = chain.fork(39 - session.MAX_SWITCH_BLOCKS - 1, seed=4, blocks=30)
+        other = chain.fork(39 - SPLIT_BLOCKS - 1, seed=4, blocks=30)
         second = await stack.enter_async_context(NodeServer(other))
         async with first:
             task = await stack.enter_async_context(following_two(database_url, first, second, monkeypatch))
@@ -524,3 +528,53 @@ async def asked_again(node: NodeServer, task: asyncio.Task[None]) -> None:
         while node.requests["findIntersection"] < before + 2:
             assert not task.done()
             await asyncio.sleep(0.02)
+
+
+async def test_a_split_is_noted_for_as_long_as_it_lasts(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both nodes follow one chain, then two, and then the longer one of them."""
+    monkeypatch.setattr(node_watch, "LOOK_EVERY_S", 0.05)
+    chain = Generated(Options(seed=3), 30)
+    other = chain.fork(19, seed=4, blocks=SPLIT_BLOCKS)
+
+    async def state_is(expected: str) -> NetworkState:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                assert not task.done()
+                heartbeat = (await leader.last_heartbeats(db))[PREVIEW.network_id]
+                found = network_state.derive(PREVIEW, await network_state.index_state(db), heartbeat, 300.0)
+                if [node.state for node in found.nodes] == ["followed", expected]:
+                    return found
+                await asyncio.sleep(0.02)
+
+    async with (
+        NodeServer(chain) as first,
+        NodeServer(Generated(Options(seed=3), 20)) as second,
+        following_two(database_url, first, second, monkeypatch) as task,
+    ):
+        assert not (await state_is("in_step")).splits
+        second.switch(other)
+        assert not (await state_is("in_step")).splits, "ten blocks on each side are no split yet"
+        first.grow(1)
+        await reaches(db, first, task)
+        second.grow(1)
+        found = await state_is("diverged")
+        (split,) = found.splits
+        assert split.common is not None and split.common.block_hash == chain.blocks[19].id
+        assert (split.node, split.our_tip.block_hash, split.node_tip.block_hash) == (
+            2,
+            first.blocks[-1].id,
+            second.blocks[-1].id,
+        )
+        assert any("the chain of preview has split" in reason for reason in network_state.reasons(found))
+        second.drop_connections()
+        await second._runner.cleanup()  # type: ignore[union-attr]  # it listens
+        assert (await state_is("unreachable")).splits == [split], "nobody knows whether it has ended"
+        port = urlsplit(second.url).port
+        assert port is not None
+        async with NodeServer(Generated(Options(seed=3), 32), port=port):
+            found = await state_is("in_step")
+            async with asyncio.timeout(PATIENCE_S):
+                while await db.fetchval("SELECT count(*) FROM partner.chain_split"):
+                    await asyncio.sleep(0.02)

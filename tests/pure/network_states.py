@@ -27,6 +27,8 @@ LEAD = LastHeartbeat(
     finishing=False,
     refused=None,
     lock_wait_s=None,
+    nodes="[]",
+    splits="[]",
     now=PREVIEW.slot_time(NOW_SLOT),
 )
 INDEX = IndexState("live", NOW_SLOT - 15, 4_000)

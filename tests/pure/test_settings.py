@@ -161,8 +161,8 @@ def test_an_empty_variable_counts_as_unset() -> None:
         ),
         (
             "OGMIOS_URL_PREVIEW",
-            "ws://a,http://b:1337?key=hush",
-            "OGMIOS_URL_PREVIEW: address 2 is 'http://b:1337?***', expected ws:// or wss:// and the address of Ogmios",
+            "ws://a,http://b:1337/?key=hush",
+            "OGMIOS_URL_PREVIEW: address 2 is 'http://b:1337/?***', expected ws:// or wss:// and the address of Ogmios",
         ),
         (
             "OGMIOS_URL_PREVIEW",
@@ -347,7 +347,7 @@ def test_settings_in_effect_show_addresses_and_no_secrets() -> None:
         "DATABASE_URL": "postgresql://us:hush@db:5433/ledger",
         "READ_DATABASE_URL": "postgresql://us:hush@r1/ledger,postgresql://us:hush@r2/ledger",
         "REDIS_URL": "rediss://us:hush@cache:6380/1",
-        "OGMIOS_URL_PREVIEW": "wss://us:hush@node/x,ws://b?key=hush",
+        "OGMIOS_URL_PREVIEW": "wss://us:hush@node/x,ws://b/?key=hush",
         "TOKEN_REGISTRY_URL": "https://us:hush@registry/{subject}",
         "BOOTSTRAP_ADMIN_KEY": KEY,
         "TRUSTED_PROXIES": "10.0.0.0/8,::1",
@@ -358,7 +358,7 @@ def test_settings_in_effect_show_addresses_and_no_secrets() -> None:
         "DATABASE_URL": "postgresql://us:***@db:5433/ledger",
         "READ_DATABASE_URL": "postgresql://us:***@r1/ledger, postgresql://us:***@r2/ledger",
         "REDIS_URL": "rediss://us:***@cache:6380/1",
-        "OGMIOS_URL_PREVIEW": "wss://us:***@node/x, ws://b?***",
+        "OGMIOS_URL_PREVIEW": "wss://us:***@node/x, ws://b/?***",
         "TOKEN_REGISTRY_URL": "https://us:***@registry/{subject}",
         "BOOTSTRAP_ADMIN_KEY": "(not shown)",
         "TRUSTED_PROXIES": "10.0.0.0/8, ::1/128",

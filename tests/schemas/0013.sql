@@ -21,7 +21,8 @@ CREATE TABLE partner.leader (
     node_moved_at  timestamptz,
     sync_left_s    double precision,
     finishing      boolean          NOT NULL,
-    refused        text
+    refused        text,
+    nodes          text             NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE partner.leader IS
     'One row per network: the last heartbeat of its leading indexer, and the state of its node then.';
@@ -41,6 +42,32 @@ COMMENT ON COLUMN partner.leader.finishing IS
     'Whether the end of bulk is under way, during which no message of the node is read.';
 COMMENT ON COLUMN partner.leader.refused IS
     'Why the indexer stopped by itself, in words that anyone may read; null unless it did.';
+COMMENT ON COLUMN partner.leader.nodes IS
+    'The nodes of the network, if there are several, as JSON: shared/splits.py.';
+
+CREATE TABLE partner.chain_split (
+    network_id      smallint    NOT NULL,
+    node_no         smallint    NOT NULL,
+    noticed_at      timestamptz NOT NULL DEFAULT now(),
+    slot_no         bigint,
+    block_no        bigint,
+    block_hash      bytea,
+    our_slot_no     bigint      NOT NULL,
+    our_block_no    bigint      NOT NULL,
+    our_block_hash  bytea       NOT NULL,
+    node_slot_no    bigint      NOT NULL,
+    node_block_no   bigint      NOT NULL,
+    node_block_hash bytea       NOT NULL,
+    PRIMARY KEY (network_id, node_no)
+);
+COMMENT ON TABLE partner.chain_split IS
+    'The nodes whose chain differs from the index at present. The leading indexer deletes the row when it does not any '
+    'more.';
+COMMENT ON COLUMN partner.chain_split.node_no IS 'The place of the node in OGMIOS_URL_…, from 1.';
+COMMENT ON COLUMN partner.chain_split.block_no IS
+    'Of the last common block, with slot_no and block_hash; null if there is none.';
+COMMENT ON COLUMN partner.chain_split.our_block_no IS
+    'Of the last block of the index when both were last compared; node_block_no that of the node then.';
 
 CREATE TABLE partner.retired_network (
     network_id smallint    PRIMARY KEY,

@@ -96,6 +96,20 @@ function Comparison({ network }) {
     </ul>`;
 }
 
+// The states of several nodes, by their place in the settings.
+function Nodes({ nodes }) {
+  return nodes.map((node, index) => html`${index ? ", " : ""}${node.number}: ${node.state.replaceAll("_", " ")}`);
+}
+
+// A split of the chain: since when, after which block, and both tips.
+function Split({ split }) {
+  const since = split.common ? `after block ${number(split.common.block_no)}` : "from the start";
+  return html`<p><strong class="bad">The chain has split.</strong> Node ${split.node} has another one ${since},
+    seen since <${Ago} at=${split.noticed_at} words=${new Date(split.noticed_at).toLocaleString()} />.
+    Here: block ${number(split.our_tip.block_no)}, <code>${split.our_tip.block_hash}</code>.
+    There: block ${number(split.node_tip.block_no)}, <code>${split.node_tip.block_hash}</code>.</p>`;
+}
+
 // The facts about a network that has blocks.
 function Index({ network, name, passed, at }) {
   const { blocks, transactions } = network.last_hour;
@@ -106,6 +120,7 @@ function Index({ network, name, passed, at }) {
       <${Fact} name="Tip">block ${number(network.block_no)}, epoch ${number(network.epoch_no)}, slot ${number(network.slot_no)}</${Fact}>
       <${Fact} name="Time of the tip"><${Moment} at=${network.block_time} ageS=${network.tip_age_s} passed=${passed} /></${Fact}>
       <${Fact} name="Behind the node"><${Behind} network=${network} /></${Fact}>
+      ${network.nodes.length > 0 && html`<${Fact} name="Nodes"><${Nodes} nodes=${network.nodes} /></${Fact}>`}
       <${Fact} name="Last rollback"><${Rollback} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Last verify"><${Verify} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Compared with the node"><${Comparison} network=${network} /></${Fact}>
@@ -119,6 +134,7 @@ function Network({ network, passed, at }) {
   const name = NETWORKS[network.network_id];
   const [word, kind] = STATES[network.state];
   return html`<${Card} tag="article" title=${name} actions=${html`<${Badge} word=${word} kind=${kind} sign=${SIGNS[kind]} />`}>
+    ${network.splits.map((split) => html`<${Split} key=${split.node} split=${split} />`)}
     <${Sync} network=${network} name=${name} />
     ${network.block_no === null ? html`<p>Nothing is indexed yet.</p>` : html`<${Index} network=${network} name=${name} passed=${passed} at=${at} />`}
   </${Card}>`;

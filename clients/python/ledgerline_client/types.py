@@ -1873,7 +1873,8 @@ class NetworkState(TypedDict):
     wait. `refused` says why the last indexer has stopped by itself. `ready` is true if chain requests are
     answered from a block that is recent enough (READY_LAG_S). `retired` networks have no indexer on purpose.
     `pools_stake_mismatch` is the number of pools whose live stake differed from the node's at the last
-    comparison (one per epoch).
+    comparison (one per epoch). `nodes` are the nodes of OGMIOS_URL_…, if there are several, while the indexer
+    is running and live; `splits` are those whose chain differs.
     """
 
     network: str
@@ -1911,6 +1912,43 @@ class NetworkState(TypedDict):
     last_rollback_at: str | None
     last_rollback_blocks: int | None
     pools_stake_mismatch: int | None
+    nodes: list[WatchedNode]
+    splits: list[ChainSplit]
+
+
+class WatchedNode(TypedDict):
+    """A node by its place in OGMIOS_URL_…, from 1, and how its chain stands to the index.
+
+    `followed` by the indexer; `in_step`, with both tips close to their last common block; `behind` or
+    `ahead`; `diverged`, with both tips further from that block than SPLIT_BLOCKS; `unreachable`;
+    `wrong_network`. `tip` is its last block, and `common` the last one that the index has, too; null if
+    unknown or if there is none.
+    """
+
+    number: int
+    state: Literal["ahead", "behind", "diverged", "followed", "in_step", "unreachable", "wrong_network"]
+    tip: ChainBlock | None
+    common: ChainBlock | None
+
+
+class ChainBlock(TypedDict):
+    """A block of a chain."""
+
+    slot_no: int
+    block_no: int
+    block_hash: str
+
+
+class ChainSplit(TypedDict):
+    """The chain of a node has differed from the index after the block `common` (null: from the start) since
+    `noticed_at`. `our_tip` and `node_tip` are the last blocks on both sides when both were last compared.
+    """
+
+    node: int
+    noticed_at: str
+    common: ChainBlock | None
+    our_tip: ChainBlock
+    node_tip: ChainBlock
 
 
 class NetworkReadyAnswer(TypedDict):
@@ -1991,6 +2029,8 @@ class NetworkStatus(TypedDict):
     last_rollback_at: str | None
     last_rollback_blocks: int | None
     pools_stake_mismatch: int | None
+    nodes: list[WatchedNode]
+    splits: list[ChainSplit]
     state: Literal["behind", "down", "empty", "in_step", "node_lost", "node_stalled", "retired", "syncing"]
     last_hour: LastHour | None
     last_verify: Verification | None

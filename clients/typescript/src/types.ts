@@ -1686,7 +1686,9 @@ export interface Ready {
  * commit has waited for a lock that another session of the database holds, null if it does not wait. `refused`
  * says why the last indexer has stopped by itself. `ready` is true if chain requests are answered from a block
  * that is recent enough (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is
- * the number of pools whose live stake differed from the node's at the last comparison (one per epoch).
+ * the number of pools whose live stake differed from the node's at the last comparison (one per epoch). `nodes`
+ * are the nodes of OGMIOS_URL_…, if there are several, while the indexer is running and live; `splits` are those
+ * whose chain differs.
  */
 export interface NetworkState {
   network: string;
@@ -1724,6 +1726,41 @@ export interface NetworkState {
   last_rollback_at: string | null;
   last_rollback_blocks: number | null;
   pools_stake_mismatch: number | null;
+  nodes: Array<WatchedNode>;
+  splits: Array<ChainSplit>;
+}
+
+/**
+ * A node by its place in OGMIOS_URL_…, from 1, and how its chain stands to the index.
+ *
+ * `followed` by the indexer; `in_step`, with both tips close to their last common block; `behind` or `ahead`;
+ * `diverged`, with both tips further from that block than SPLIT_BLOCKS; `unreachable`; `wrong_network`. `tip` is
+ * its last block, and `common` the last one that the index has, too; null if unknown or if there is none.
+ */
+export interface WatchedNode {
+  number: number;
+  state: "ahead" | "behind" | "diverged" | "followed" | "in_step" | "unreachable" | "wrong_network";
+  tip: ChainBlock | null;
+  common: ChainBlock | null;
+}
+
+/** A block of a chain. */
+export interface ChainBlock {
+  slot_no: number;
+  block_no: number;
+  block_hash: string;
+}
+
+/**
+ * The chain of a node has differed from the index after the block `common` (null: from the start) since
+ * `noticed_at`. `our_tip` and `node_tip` are the last blocks on both sides when both were last compared.
+ */
+export interface ChainSplit {
+  node: number;
+  noticed_at: string;
+  common: ChainBlock | null;
+  our_tip: ChainBlock;
+  node_tip: ChainBlock;
 }
 
 /** A successful answer. */
@@ -1800,6 +1837,8 @@ export interface NetworkStatus {
   last_rollback_at: string | null;
   last_rollback_blocks: number | null;
   pools_stake_mismatch: number | null;
+  nodes: Array<WatchedNode>;
+  splits: Array<ChainSplit>;
   state: "behind" | "down" | "empty" | "in_step" | "node_lost" | "node_stalled" | "retired" | "syncing";
   last_hour: LastHour | null;
   last_verify: Verification | null;
