@@ -430,6 +430,8 @@ COMMENT ON COLUMN partner.submitted_tx.invalid_hereafter IS
 ALTER TABLE partner.submitted_tx ALTER cbor SET STORAGE EXTERNAL;
 CREATE INDEX submitted_tx_account ON partner.submitted_tx (user_account_id, network_id, submitted_at);
 CREATE INDEX submitted_tx_age ON partner.submitted_tx (submitted_at);
+CREATE INDEX submitted_tx_ends ON partner.submitted_tx (network_id, invalid_hereafter)
+    WHERE invalid_hereafter IS NOT NULL;
 
 -- Metadata of pools ---------------------------------------------------------------------------------------------------
 

@@ -5,15 +5,18 @@ docs/decisions/0043-submitted.md.
 
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 import msgspec
 
 from api import errors
+from api.answers import Digits, encode
 from api.ask import ChainChange
 from api.chain.tip import Tip
 from api.chain.transaction_cbor import ParsedTransaction
 from api.keys.caller import ApiKey
-from shared import schema, sql
+from shared import notices, schema, sql
+from shared.network import by_id
 
 MAX_KEPT = 10_000
 """The number of an account's last transactions on a network that are followed."""
@@ -36,6 +39,23 @@ class SubmittedRow(msgspec.Struct, frozen=True):
         return None if self.invalid_hereafter is None else int(self.invalid_hereafter)
 
 
+class SubmittedEvent(msgspec.Struct, frozen=True):
+    """A transaction that a key of the account has submitted was accepted by the node (`seen`), is in a block
+    (`in_block`), or can't be in one any more, as its interval has ended without a block that contains it (`dropped`).
+    """
+
+    change: Literal["seen", "in_block", "dropped"]
+    tx_hash: str
+    invalid_hereafter: Digits | None
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """The row of a transaction before the node accepted it, and whether the node had accepted it already."""
+
+    is_pending: bool
+    user_account_id: UUID
+
+
 class Announced(msgspec.Struct, frozen=True):
     """Whether a row was created, and when the transaction was last rolled back."""
 
@@ -55,6 +75,7 @@ class BlockOf(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _submitted = _sql.query("submitted", SubmittedRow)
 _block_of = _sql.query("block_of", BlockOf)
+_before = _sql.query("before", _Before)
 _announce = _sql.query("announce", Announced)
 _accept = _sql.command("accept")
 _withdraw = _sql.command("withdraw")
@@ -111,8 +132,14 @@ class Register:
 
     async def accept(self, *, in_block: bool) -> None:
         """Record that the node has it or, with `in_block`, an indexed block."""
-        network_id, _, credential_id = self._key
+        network_id, tx_hash, credential_id = self._key
         async with schema.commit(self._db):
+            before = await _before.one(self._db, *self._key)
+            if not in_block and before is not None and not before.is_pending:
+                ends = self._row[3]
+                seen = SubmittedEvent("seen", tx_hash.hex(), None if ends is None else str(ends))
+                body = encode(seen).decode()
+                await notices.add(self._db, by_id[network_id], "submitted", body, before.user_account_id)
             await _accept.run(self._db, *self._row, in_block, self._announced.rolled_back_at)
             await _drop_surplus.run(self._db, network_id, credential_id, MAX_KEPT)
 

@@ -24,6 +24,15 @@ SELECT $1, $2, user_account_id, false, $4, $5 FROM partner.credential WHERE id =
 ON CONFLICT (network_id, tx_hash, user_account_id) DO UPDATE SET accepted = present.accepted
 RETURNING xmax = 0 AS is_new, rolled_back_at
 
+-- name: before
+-- The row, locked, before the node's acceptance is recorded: whether it says so already, and nothing was rolled back
+-- since.
+SELECT accepted AND rolled_back_at IS NULL AS is_pending, user_account_id
+FROM partner.submitted_tx
+WHERE network_id = $1 AND tx_hash = $2
+  AND user_account_id = (SELECT user_account_id FROM partner.credential WHERE id = $3)
+FOR NO KEY UPDATE
+
 -- name: accept
 -- The node has accepted the transaction now or, if $6 is true, earlier, since a block contains it. The first accepted
 -- CBOR is kept. If its last rollback was at $7, before it was announced, the node has accepted it again since; after a

@@ -13,10 +13,10 @@ import asyncpg
 import structlog
 
 from api.chain.names import Renumbered
-from api.events import happenings
+from api.events import happenings, submissions
 from api.events import log as logs
 from api.events.happenings import BlockPoint, BlockRow, ChainEnd, Reader
-from api.events.log import Block, CatchingUp, Mark, Matched
+from api.events.log import Block, CatchingUp, Held, Mark, Matched
 from shared import database, schema
 from shared.network import Network
 
@@ -145,7 +145,8 @@ class Follower:
             held = await logs.hold(self._db, self._network, mark)
             moved = await logs.move(self._db, self._network, mark, rows)
             if held.is_watched:
-                matched = await logs.matches(self._db, self._network, await _blocks(reader, rows))
+                blocks = await self._blocks(chain, reader, rows, held)
+                matched = await logs.matches(self._db, self._network, blocks)
                 steps = {row.block_hash: mark.step + nth for nth, row in enumerate(rows, 1)}
                 await self._append(reader, steps, matched)
             if held.is_watched or held.has_waiting:
@@ -164,14 +165,25 @@ class Follower:
         upto = rows[-1].slot_no if rows else mark.slot_no
         these = [each for each in self._catching if behind <= each.at_slot_no <= upto]
         async with schema.commit(self._db):
-            await logs.hold(self._db, self._network, mark)
+            held = await logs.hold(self._db, self._network, mark)
             if rows:
-                matched = await logs.matches(self._db, self._network, await _blocks(reader, rows), these)
+                blocks = await self._blocks(chain, reader, rows, held)
+                matched = await logs.matches(self._db, self._network, blocks, these)
                 steps = await logs.steps(self._db, self._network, rows[0], rows[-1])
                 await self._append(reader, steps, matched)
                 await logs.tell_due(self._db, self._network, mark)
             await logs.caught_up(self._db, these, upto, mark.step if upto >= mark.slot_no else None)
         self._catching = await logs.catching_up(self._db, self._network, MAX_CATCHING_UP)
+
+    async def _blocks(
+        self, chain: asyncpg.Connection, reader: Reader, rows: Sequence[BlockRow], held: Held
+    ) -> list[Block]:
+        """Blocks with what happens in them, and to submitted transactions if anybody wants to be told of those."""
+        found = await reader.read(rows)
+        if held.has_submitters:
+            also = await submissions.read(chain, self._db, self._network, rows)
+            found = [[*some, *more] for some, more in zip(found, also, strict=True)]
+        return [Block(row, some) for row, some in zip(rows, found, strict=True)]
 
     async def _append(self, reader: Reader, steps: Mapping[bytes, int], matched: Sequence[Matched]) -> None:
         await reader.name([each.happening for each in matched])
@@ -209,11 +221,6 @@ class Follower:
             lowest = page[-1]
             below = lowest.block_no - 1
         return None, lowest
-
-
-async def _blocks(reader: Reader, rows: Sequence[BlockRow]) -> list[Block]:
-    """Blocks with what happens in them."""
-    return [Block(row, some) for row, some in zip(rows, await reader.read(rows), strict=True)]
 
 
 async def _has(chain: asyncpg.Connection, mark: Mark) -> bool:

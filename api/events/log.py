@@ -39,9 +39,12 @@ class Moved(Exception):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What a commit with the mark has to do: `has_waiting` says whether events wait for confirmations."""
+    """What a commit with the mark has to do: `has_submitters` says whether anybody wants to be told of submitted
+    transactions, `has_waiting` whether events wait for confirmations.
+    """
 
     is_watched: bool
+    has_submitters: bool
     has_waiting: bool
 
 
@@ -150,7 +153,7 @@ async def mark_of(db: Connection, network: Network) -> Mark | None:
 async def hold(db: Connection, network: Network, mark: Mark) -> Held:
     """Keep the mark, alone, until the end of the commit: call it first. Raises Moved if it has moved."""
     await _lock_mark.run(db, _MARK_LOCK, network.network_id)
-    held = await _held.one(db, network.network_id, mark.step)
+    held = await _held.one(db, network.network_id, mark.step, subjects.own_prefix("submitted"))
     if held is None:
         raise Moved
     return held

@@ -32,6 +32,7 @@ EventKind = Literal[
     "metadata",
     "epoch",
     "block",
+    "submitted",
     "key.expiring",
     "quota.80",
     "quota.100",
@@ -48,6 +49,7 @@ KIND_LETTERS: dict[EventKind, bytes] = {
     "metadata": b"l",
     "epoch": b"e",
     "block": b"b",
+    "submitted": b"s",
     "key.expiring": b"k",
     "quota.80": b"8",
     "quota.100": b"9",
@@ -81,14 +83,20 @@ SUBJECTS_OF: dict[EventKind, tuple[SubjectName, ...]] = {
     "metadata": ("label",),
     "epoch": (),
     "block": (),
+    "submitted": (),
     "key.expiring": (),
     "quota.80": (),
     "quota.100": (),
 }
 """The kinds of subjects that each kind of event has; those without one tell of everything, or of the caller's own."""
 
-Owner = Literal["credential"]
-OWNERS: dict[EventKind, Owner] = {"key.expiring": "credential", "quota.80": "credential", "quota.100": "credential"}
+Owner = Literal["credential", "account"]
+OWNERS: dict[EventKind, Owner] = {
+    "submitted": "account",
+    "key.expiring": "credential",
+    "quota.80": "credential",
+    "quota.100": "credential",
+}
 """The kinds of events that tell of the caller's own, and whose it is. Their keys have an id in place of a subject."""
 
 WITH_QUANTITY: tuple[EventKind, ...] = ("transaction", "mint", "withdrawal")

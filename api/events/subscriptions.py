@@ -15,7 +15,7 @@ from api.answers import Answer, Confirmation, Digits, Instant, Json, LogPaging, 
 from api.ask import EventsAsk, Nothing
 from api.events import log as logs
 from api.events import subjects
-from api.events.subjects import Direction, EventKind, SentSubjects
+from api.events.subjects import Direction, EventKind, Owner, SentSubjects
 from api.parameters import MAX_SAFE_INTEGER, Body, Choice, Hex, Id, Integer, Offset, Question
 from api.sources import clock
 from shared import sql
@@ -183,6 +183,7 @@ class _Row(msgspec.Struct, frozen=True):
 class _Locked(msgspec.Struct, frozen=True):
     subscription_no: int
     subjects: int
+    user_account_id: UUID
 
 
 class _SubjectRow(msgspec.Struct, frozen=True):
@@ -321,7 +322,8 @@ async def remove_subscription_subjects(ask: EventsAsk[OneSubscription, SubjectLi
     given = await subjects.parse_all(ask.body.subjects, ask.network)
     async with ask.commit() as db:
         locked = await _locked(db, ask.key.credential_id, ask.question.id)
-        own = subjects.owned(given, {"credential": ask.key.credential_id})
+        ids: dict[Owner, UUID] = {"credential": ask.key.credential_id, "account": locked.user_account_id}
+        own = subjects.owned(given, ids)
         tag = await _remove.run(db, locked.subscription_no, list(own))
         await _change_subjects.run(db, locked.subscription_no, -int(tag.rpartition(" ")[2]))
         row = await _read(db, ask.key.credential_id, ask.question.id)
@@ -451,7 +453,7 @@ async def _add_all(
     most: int,
 ) -> None:
     locked = await _locked(db, credential_id, subscription_id)
-    own = subjects.owned(given, {"credential": credential_id})
+    own = subjects.owned(given, {"credential": credential_id, "account": locked.user_account_id})
     columns = sql.columns((each.key, each.direction, each.least) for each in own.values())
     added = sum(await _add.all(db, locked.subscription_no, network.network_id, *columns))
     if locked.subjects + added > most:

@@ -26,7 +26,9 @@ RETURNING subscription_no
 
 -- name: lock
 -- A subscription, locked; no row: foreign or missing.
-SELECT subscription_no, subjects FROM partner.subscription
+SELECT subscription_no, subjects,
+       (SELECT user_account_id FROM partner.credential WHERE id = $1) AS user_account_id
+FROM partner.subscription
 WHERE credential_id = $1 AND id = $2 AND state <> 'ended' FOR NO KEY UPDATE
 
 -- name: add

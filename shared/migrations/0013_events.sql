@@ -2,6 +2,9 @@
 
 -- == partner ==
 
+CREATE INDEX submitted_tx_ends ON partner.submitted_tx (network_id, invalid_hereafter)
+    WHERE invalid_hereafter IS NOT NULL;
+
 CREATE TABLE partner.event_notice (
     notice_no  bigint      GENERATED ALWAYS AS IDENTITY,
     noticed_at timestamptz NOT NULL DEFAULT now(),

@@ -1,6 +1,7 @@
 """A submitted transaction is followed, and resubmitted on request. docs/decisions/0043-submitted.md."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -78,6 +79,13 @@ class Followed(msgspec.Struct):
         assert reply.body["last_updated"]["block_hash"] == self.node.blocks[-1].id
         return f"in_block {data['confirmations']}"
 
+    async def seen(self) -> list[str]:
+        """The transactions that subscriptions are told of, each time that the node accepts one anew."""
+        rows = await self.chain.fetch("SELECT body FROM partner.event_notice ORDER BY notice_no")
+        told = [json.loads(row["body"]) for row in rows]
+        assert {each["change"] for each in told} == {"seen"}
+        return [each["tx_hash"] for each in told]
+
     async def resubmit(self, tx_hash: str, key: str = "", **headers: str) -> Reply:
         path = f"/v1/tx/submitted/{tx_hash}/resubmit"
         return await self.api.call("POST", path, key or self.key, headers=headers)
@@ -140,10 +148,12 @@ async def test_a_payment_is_followed_through_a_restart_and_a_fork_and_resubmitte
     reply = await followed.resubmit(asked)
     assert reply.body["data"] == {"tx_hash": asked, "invalid_hereafter": None}
     assert followed.node.requests["submitTransaction"] == sent + 1
+    assert (await followed.resubmit(asked)).status == 200, "it waits already, so nobody is told again"
     assert [await followed.state(each) for each in (asked, unasked)] == ["pending", "rolled_back"]
     await followed.grow()
     assert [await followed.state(each) for each in (asked, unasked)] == ["in_block 0", "rolled_back"]
     assert (await followed.of(asked)).body["data"]["rolled_back_at"] is None
+    assert await followed.seen() == [asked, unasked, asked]
 
 
 async def test_a_transaction_that_returns_to_the_chain_after_a_fork_is_in_a_block_again(followed: Followed) -> None:

@@ -318,6 +318,42 @@ async def test_an_expiring_key_is_told_once_to_its_own_credential(
     assert removed.body["data"]["subject_count"] == 0
 
 
+async def test_every_key_of_an_account_is_told_what_becomes_of_its_submissions(
+    telling: Telling, db: asyncpg.Connection, issue_key: IssueKey
+) -> None:
+    await db.execute(
+        "INSERT INTO partner.submitted_tx (network_id, accepted, user_account_id, tx_hash, invalid_hereafter, cbor)"
+        " SELECT 1, true, id, decode(hash, 'hex'), ends::text::numeric, ''"
+        " FROM partner.user_account, unnest($1::text[], $2::bigint[]) AS sent (hash, ends)",
+        [hash_of("a"), hash_of("late")],
+        [None, RECENT + 30],
+    )
+    sibling = await issue_key()
+    await db.execute(
+        "UPDATE partner.credential SET (user_account_id, admin_key_id) ="
+        " (SELECT user_account_id, admin_key_id FROM partner.submitted_tx JOIN partner.user_account"
+        "  ON user_account.id = user_account_id LIMIT 1)"
+    )
+    keys = telling.key, sibling, await issue_key()
+    body = {"subjects": [{"kind": "submitted"}]}
+    logs_of = {key: (await telling.call("POST", "", body, key)).body["data"]["id"] for key in keys}
+    await telling.told()
+    await telling.append(20, tx("a", pays(ALICE)), tx("b", pays(ALICE)))
+    await telling.append(30)
+    await telling.back_to(0)
+    await telling.append(25)
+    told, same, none = [
+        (await telling.call("GET", f"/{log}/events", key=key)).body["data"] for key, log in logs_of.items()
+    ]
+    assert [(each["action"], each["object"]["change"], each["object"]["tx_hash"]) for each in told] == [
+        ("apply", "in_block", hash_of("a")),
+        ("apply", "dropped", hash_of("late")),
+        ("undo", "dropped", hash_of("late")),
+        ("undo", "in_block", hash_of("a")),
+    ]
+    assert (same, none) == (told, []), "another account is told nothing"
+
+
 async def test_a_client_that_has_loaded_the_last_block_reads_what_was_noticed_after_it(
     telling: Telling, db: asyncpg.Connection
 ) -> None:

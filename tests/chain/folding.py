@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -16,9 +16,10 @@ from api.events.subjects import SentSubject
 from shared import notices
 from shared.network import PREVIEW
 from tests.chain.model import Json
-from tests.chain.model_events import Happenings, Told, wanted
+from tests.chain.model_events import NOTHING, Happenings, Told, wanted
 
 NOTICED: Json = {"kind": "key.expiring"}
+SUBMITTED: Json = {"kind": "submitted"}
 
 _LOG = """
 SELECT number, key, event.slot_no, block_no, block_hash, received, spent, undoes, undone, step, body
@@ -47,7 +48,8 @@ async def subscribe(
 ) -> Subscription:
     """Create a subscription, from now or after a slot."""
     parsed = await subjects.parse_all([msgspec.convert(each, SentSubject) for each in some], PREVIEW)
-    parsed = subjects.owned(parsed, {"credential": await credential_id(db)})
+    account = await db.fetchval("SELECT id FROM partner.user_account LIMIT 1")
+    parsed = subjects.owned(parsed, {"credential": await credential_id(db), "account": account})
     async with db.transaction():
         mark = await logs.share(db, PREVIEW)
         assert mark is not None
@@ -85,16 +87,48 @@ async def subscribe_at_random(db: asyncpg.Connection, random: Random, blocks: li
     after = random.choice((None, random.choice(blocks)["slot"]))
     some = _chosen(random, blocks, random.choice((1, 5, 60)))
     if random.random() < 0.5:
-        some.append(NOTICED)
+        some += NOTICED, SUBMITTED
     return await subscribe(db, some, random.choice((0, 0, 1, 4)), after)
 
 
-async def check(db: asyncpg.Connection, blocks: Iterable[Json], subscriptions: Iterable[Subscription]) -> int:
+async def submit(db: asyncpg.Connection, random: Random, blocks: Iterable[Json], tip_slot: int) -> None:
+    """Register some transactions before their blocks are indexed, and one that no block contains."""
+    rows = [
+        (tx["id"], random.choice((None, max(block["slot"], tip_slot) + random.randint(1, 20_000))))
+        for block in blocks
+        for tx in block.get("transactions", ())
+        if random.random() < 0.2
+    ]
+    rows.append((random.randbytes(32).hex(), tip_slot + random.randint(1, 20_000)))
+    await db.executemany(
+        "INSERT INTO partner.submitted_tx (network_id, accepted, user_account_id, tx_hash, invalid_hereafter, cbor)"
+        " SELECT 1, true, id, decode($1, 'hex'), $2, '' FROM partner.user_account ON CONFLICT DO NOTHING",
+        rows,
+    )
+
+
+async def submissions(db: asyncpg.Connection, blocks: Sequence[Json]) -> list[tuple[int, Told]]:
+    """What blocks mean for submitted transactions, with their slots."""
+    block_of = {tx["id"]: block for block in blocks for tx in block.get("transactions", ())}
+    told = []
+    for row in await db.fetch("SELECT encode(tx_hash, 'hex'), invalid_hereafter FROM partner.submitted_tx"):
+        tx_hash, ends = row
+        block, change = block_of.get(tx_hash), "in_block"
+        if block is None and ends is not None:
+            block, change = next((each for each in blocks if each["slot"] >= ends), None), "dropped"
+        if block is not None:
+            what = Told("submitted", NOTHING, block["height"], block["id"], (tx_hash, change))
+            told.append((block["slot"], what))
+    return told
+
+
+async def check(db: asyncpg.Connection, blocks: Sequence[Json], subscriptions: Iterable[Subscription]) -> int:
     """Compare each log with the model of a chain; returns the number of events that are left in them."""
-    happenings, told, tip_no, left_in_all = Happenings(), list[tuple[int, Told]](), 0, 0
+    happenings, told, tip_no, left_in_all = Happenings(), await submissions(db, blocks), 0, 0
     for block in blocks:
         told += [(block["slot"], each) for each in happenings.forward(block)]
         tip_no = block["height"]
+    told.sort(key=lambda each: each[0])
     for subscription in subscriptions:
         after = await db.fetchval(  # an undoing may have lowered it
             "SELECT after_slot_no FROM partner.subscription WHERE subscription_no = $1", subscription.number
@@ -156,6 +190,8 @@ def shown(event: asyncpg.Record) -> Told:
             what = its["transaction"]["tx_hash"], its["stake_address"], its["pool_id"]
         case "withdrawal":
             what = its["tx_hash"], int(its["lovelace"])
+        case "submitted":
+            what = its["tx_hash"], its["change"]
         case "mint":
             what = its["tx_hash"], f"{its['policy_id']}.{its['asset_name']}", int(its["quantity"])
         case _:

@@ -89,7 +89,10 @@ async def test_a_hundred_forks_with_kills_leave_what_surviving_blocks_say(databa
                 subscriptions.append(await folding.subscribe_at_random(db, random, decoded(chain)))
             depth = min(random.choice((1, 1, 2, 3, 8, 30)), len(chain.blocks) - 2)
             last = len(chain.blocks) - 1 - depth
+            tip_slot = chain.blocks[-1].slot
             chain = chain.fork(last, random.getrandbits(30), random.randint(0, depth + 2))
+            new = [block.decoded() for block in chain.blocks[last + 1 :]]
+            await folding.submit(db, random, new, max(tip_slot, chain.blocks[-1].slot))
             await written.back_to(chain.blocks[last].slot)
             for block in chain.blocks[last + 1 :]:
                 if random.random() < 0.3:

@@ -1331,6 +1331,7 @@ class SubscriptionSubject(TypedDict):
         "pool",
         "quota.100",
         "quota.80",
+        "submitted",
         "transaction",
         "withdrawal",
     ]
@@ -1373,6 +1374,7 @@ class ToldEvent(TypedDict):
             "pool",
             "quota.100",
             "quota.80",
+            "submitted",
             "transaction",
             "withdrawal",
         ]
