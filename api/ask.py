@@ -40,7 +40,8 @@ class Notes(msgspec.Struct):
 
     `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
     `metadata_warning` and `known_epochs` are headers of these names, or None. `may_change` says that the answer has
-    data from beyond the index, which change while it does not. `body` is that of a long answer, already written.
+    data from beyond the index, which change while it does not, `is_constant` that it is the same for every question of
+    its route about this chain. `body` is that of a long answer, already written.
 
     `is_head` says that only the headers are sent, `accepted` is `Accept-Encoding`, and `held` are the body's turns.
     """
@@ -49,6 +50,7 @@ class Notes(msgspec.Struct):
     metadata_warning: str | None = None
     known_epochs: str | None = None
     may_change: bool = False
+    is_constant: bool = False
     body: WrittenBody | None = None
     is_head: bool = False
     accepted: str | None = None
@@ -58,6 +60,11 @@ class Notes(msgspec.Struct):
         """Note the block that fixes the answer, if it is too deep for a rollback."""
         if tip_block_no - block_no > SECURITY_PARAMETER:
             self.settled_by = block_hash.hex()
+
+    def forget(self) -> None:
+        """Forget what a handler has noted that runs again."""
+        self.settled_by = self.metadata_warning = self.known_epochs = None
+        self.may_change = self.is_constant = False
 
     async def free(self) -> None:
         """Free the body, which is not sent, and the turns."""
@@ -72,7 +79,8 @@ class Notes(msgspec.Struct):
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     """A question about the chain of the caller's API key, for one server. It may be repeated on another.
 
-    `shared_db` is the connection of a snapshot that several handlers share.
+    `shared_db` is the connection of a snapshot that several handlers share. Without `in_transaction`, a snapshot takes
+    fewer round trips, but may raise Moved.
     """
 
     services: Services
@@ -81,6 +89,7 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     source: ChainServer
     notes: Notes
     shared_db: asyncpg.Connection | None = None
+    in_transaction: bool = True
 
     @property
     def network(self) -> Network:
@@ -102,8 +111,13 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
         if self.shared_db is not None:
             yield self.shared_db
             return
-        async with self.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
-            yield db
+        async with self.connection() as db:
+            kept = self.services.kept_answers.of(self.source, self.network)
+            with_one_state = (
+                db.transaction(isolation="repeatable_read", readonly=True) if self.in_transaction else kept.unmoved(db)
+            )
+            async with with_one_state as unmoved:
+                yield unmoved or db
 
     async def written(self, answer: AnswerT) -> AnswerT:
         """The answer; its body is written now if it has lists in parts, so call it while the connection is held.
@@ -131,7 +145,9 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
     def about(self, question: OtherT, shared_db: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":
         """The same caller with another question, for another handler; `shared_db` is a snapshot of this ask."""
-        return ChainAsk(self.services, question, self.key, self.source, Notes(), shared_db)
+        return ChainAsk(
+            self.services, question, self.key, self.source, Notes(), shared_db, in_transaction=self.in_transaction
+        )
 
 
 class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
 """`/accounts`: a stake account, its addresses, assets and outputs, its transactions, certificates and withdrawals."""
 
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
+from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import account_history, amounts, outputs, refusals, registrations, rewards, stakes
 from api.blockfrost import owners as shown
@@ -17,7 +18,7 @@ from api.blockfrost.ranges import RangePage
 from api.blockfrost.registrations import Registration
 from api.blockfrost.rewards import Reward
 from api.blockfrost.stakes import ActiveStake
-from api.chain import accounts, owners, tip
+from api.chain import accounts, owners
 from api.chain.accounts import (
     AccountAddress,
     AccountAddresses,
@@ -133,7 +134,7 @@ _assets = {
     "desc": _sql.query("assets", _Held, first="last", edge="max", order="DESC"),
 }
 _moved = {order: _sql.query("moved", _Moved, order=order.upper()) for order in ("asc", "desc")}
-_CHUNKS_AT_ONCE = 200
+_AT_ONCE, _CHUNKS_AT_ONCE = 5_000, 200  # withdrawals, rows of them
 _lovelace_of_entries = struct.Struct(">10xQ").iter_unpack  # its upper two bytes are 0: a withdrawal is a coin
 
 
@@ -145,7 +146,7 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
         certificates = await _certified.only(db, raw)
         if not certificates.known:
             raise refusals.never_used()
-        withdrawn = await _withdrawals_sum(db, raw) if account.withdrawal_count else 0
+        withdrawn = await _withdrawals_sum(db, raw, account.withdrawal_count) if account.withdrawal_count else 0
     return Account(
         stake_address=account.stake_address,
         active=certificates.pool_id is not None,
@@ -285,16 +286,22 @@ async def instantaneous_rewards(ask: ChainAsk[AccountPage]) -> list[Instantaneou
     ]
 
 
-async def _withdrawals_sum(db: Connection, raw: bytes) -> int:
-    """The lovelace that an account has withdrawn, in a snapshot.
+async def _withdrawals_sum(db: Connection, raw: bytes, count: int) -> int:
+    """The lovelace that an account has withdrawn in `count` withdrawals, in a snapshot.
 
-    NOTE: it reads all withdrawals, 18 bytes for each; in parts, between which the process answers others. Scripts that
-    withdraw 0 in each transaction have hundreds of thousands.
+    NOTE: it reads all withdrawals, 18 bytes for each; many in parts, between which the process answers others. Scripts
+    that withdraw 0 in each transaction have hundreds of thousands.
     """
+    if count <= _AT_ONCE:
+        return _sum(await _withdrawn.all(db, raw))
     withdrawn = 0
     async for part in _withdrawn.parts(db, raw, rows=_CHUNKS_AT_ONCE):
-        withdrawn += sum(lovelace for entries in part for (lovelace,) in _lovelace_of_entries(entries))
+        withdrawn += _sum(part)
     return withdrawn
+
+
+def _sum(chunks: Iterable[bytes]) -> int:
+    return sum(lovelace for entries in chunks for (lovelace,) in _lovelace_of_entries(entries))
 
 
 def _drep_id(representative: Representative) -> str:
@@ -326,12 +333,14 @@ async def _of_one_statement(
 
 async def _none(db: Connection, raw: bytes) -> list[Any]:
     """An empty page, in its snapshot. Raises Refusal 404 if the account was never used or registered, and 503."""
-    await tip.read(db)
     await refuse_unknown(db, raw)
     return []
 
 
 async def refuse_unknown(db: Connection, raw: bytes) -> None:
-    """Raise Refusal 404 if an account was never used or registered."""
-    if not (await _certified.only(db, raw)).known:
+    """Raise Refusal 404 if an account was never used or registered, and 503."""
+    certificates = await _certified.one(db, raw)
+    if certificates is None:
+        raise errors.network_not_available()
+    if not certificates.known:
         raise refusals.never_used()

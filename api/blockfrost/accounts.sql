@@ -4,7 +4,8 @@
 -- Whether an account $1 was ever used: by a transaction, a certificate or a reward. The epoch of the last certificate
 -- that registered or ended it; null if there is none, or if it is part of the genesis. Reads certificates from the last
 -- one back, and all of its instantaneous rewards, which ended with Babbage. The pool is that of the last delegation
--- since, even if the pool has been retired. `partial`: the index begins after the genesis.
+-- since, even if the pool has been retired. `partial`: the index begins after the genesis. No row if the network is
+-- not served.
 SELECT EXISTS (SELECT FROM account_tx WHERE stake_no = asked.stake_no)
        OR EXISTS (SELECT FROM utxo WHERE stake_no = asked.stake_no)
        OR EXISTS (SELECT FROM stake_event WHERE stake_no = asked.stake_no)
@@ -16,8 +17,10 @@ SELECT EXISTS (SELECT FROM account_tx WHERE stake_no = asked.stake_no)
            ORDER BY tx_id DESC, place DESC LIMIT 1
        ) AS registration_epoch_no, (
            SELECT pool_id FROM stake JOIN pool USING (pool_no) WHERE stake.stake_no = asked.stake_no
-       ) AS pool_id, moved.from_reserves, moved.from_treasury, (SELECT first_block_no > 0 FROM tip) AS partial
-FROM (SELECT (SELECT stake_no FROM stake WHERE raw = $1) AS stake_no) asked
+       ) AS pool_id, moved.from_reserves, moved.from_treasury, asked.first_block_no > 0 AS partial
+FROM (
+    SELECT first_block_no, (SELECT stake_no FROM stake WHERE raw = $1) AS stake_no FROM tip WHERE phase = 'live'
+) asked
 CROSS JOIN LATERAL (
     SELECT count(*) AS rows,
            coalesce(sum(lovelace) FILTER (WHERE pot = 'reserves'), 0)::bigint AS from_reserves,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -103,8 +104,14 @@ async def blocks(ask: ChainAsk[EpochBlocks]) -> list[str]:
 
 async def parameters(ask: ChainAsk[OneEpoch]) -> Json:
     """Get the protocol parameters of an epoch."""
-    told = (await epochs.get_epoch_parameters(ask.about(ask.question))).data
-    return _named(told.epoch_no, _decode(told.ogmios)) | {"nonce": told.nonce}
+    _, epoch_no, stored = await epochs.read_parameters(ask.about(ask.question))
+    return _named_once(epoch_no, stored.parameters) | {"nonce": None if stored.nonce is None else stored.nonce.hex()}
+
+
+@lru_cache(16)
+def _named_once(epoch_no: int, parameters: str) -> Json:
+    """`_named` of parameters in Ogmios' JSON. It takes longer than the rest of the answer, and epochs last for days."""
+    return _named(epoch_no, _decode(parameters))
 
 
 async def _one(db: Connection, ask: ChainAsk[Any], epoch_no: int | None) -> epochs.Epoch:

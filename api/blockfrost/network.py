@@ -64,6 +64,7 @@ async def info(ask: ChainAsk[Nothing]) -> NetworkFigures:
 
 async def genesis(ask: ChainAsk[Nothing]) -> Genesis:
     """Get the parameters of the genesis."""
+    ask.notes.is_constant = True
     async with ask.connection() as db:
         shelley = await network.read_shelley(db)
     return Genesis(

@@ -7,6 +7,7 @@ import msgspec
 from api.blockfrost import amounts
 from api.blockfrost.amounts import Amount
 from api.chain.utxos import UnspentOutput
+from api.repeats import kept
 from shared import packed, sql
 from shared.ledger import AddressNo, slot_of
 from shared.network import Network
@@ -17,6 +18,7 @@ _OF_BYRON = {
     "preprod": "d4b8de7a11d929a323373cbab6c1a9bdc931beffff11db111cf9d57356ee1937",
     "preview": "83de1d7302569ad56cf9139a41e2e11346d4cb4a31c00142557b6ab3fa550761",
 }
+_TIP = -1
 _OF_SHELLEY = b"Shelley Genesis Block Hash ".ljust(32, b"\0").hex()
 
 
@@ -47,11 +49,10 @@ class BlockAt(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A transaction's number, and what its outputs carry, packed."""
+    """A transaction's number."""
 
     hash: bytes
     tx_id: int
-    attached: bytes | None
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -80,9 +81,10 @@ class _Paid(msgspec.Struct, frozen=True):
     outputs: bytes
 
 
-class _Spender(msgspec.Struct, frozen=True):
-    output_index: int
-    tx_hash: bytes
+class _Neighbour(msgspec.Struct, frozen=True):
+    hash: bytes
+    output_index: int | None  # that it spends; null for a transaction whose outputs are spent, _TIP for the last block
+    attached: bytes | None
 
 
 _sql = sql.beside(__file__)
@@ -91,7 +93,7 @@ _placed = _sql.query("placed", Placed)
 _made = _sql.query("made", _Made)
 _of_genesis = _sql.query("of_genesis", _GenesisOutput)
 _paid = _sql.query("paid", _Paid)
-_spenders = _sql.query("spenders", _Spender)
+_before_and_after = _sql.query("before_and_after", _Neighbour)
 
 
 async def unspent(db: Connection, unspent_outputs: list[UnspentOutput], network: Network) -> list[Unspent]:
@@ -152,9 +154,23 @@ async def paid(db: Connection, hashes: Iterable[str]) -> Mapping[str, int]:
     return {row.hash.hex(): sum(output.lovelace for output in packed.unpack_outputs(row.outputs)[1]) for row in rows}
 
 
-async def spenders(db: Connection, tx_id: int) -> Mapping[int, str]:
-    """The hash of the transaction that spent each spent output of a transaction, by index."""
-    return {row.output_index: row.tx_hash.hex() for row in await _spenders.all(db, slot_of(tx_id), tx_id)}
+async def before_and_after(
+    db: Connection, tx_id: int, spent: Iterable[bytes], tip_hash: bytes
+) -> tuple[Mapping[bytes, bytes], Mapping[int, str]]:
+    """What the outputs of the transactions `spent` carry, packed, by hash, if anything; and the hash of the transaction
+    that spent each spent output of transaction `tx_id`, by index.
+
+    `tip_hash` is the last block as of the statements so far. Raises Moved if it is another now.
+    """
+    carried, spenders = dict[bytes, bytes](), dict[int, str]()
+    for row in await _before_and_after.all(db, slot_of(tx_id), tx_id, list(set(spent))):
+        if row.output_index == _TIP:
+            kept.require_same(db, row.hash == tip_hash)
+        elif row.output_index is not None:
+            spenders[row.output_index] = row.hash.hex()
+        elif row.attached is not None:
+            carried[row.hash] = row.attached
+    return carried, spenders
 
 
 def _genesis_block(address: str, network: Network) -> str:

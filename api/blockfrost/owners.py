@@ -92,18 +92,17 @@ async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: 
         entries = await transactions.between(db, owner, raw, wanted, ask.network)
         if not entries:
             await refuse_unused(db, owner, raw, ask.network)
-        return await places_of(db, entries)
+    return [_place_of(entry, tx_id) for tx_id, entry in entries]
 
 
-async def places_of(db: Connection, entries: Sequence[HistoryEntry | AssetTransaction]) -> list[TransactionPlace]:
+async def places_of(db: Connection, entries: Sequence[AssetTransaction]) -> list[TransactionPlace]:
     """The places of transactions, in the snapshot in which they were found."""
     places = await outputs.placed(db, [entry.tx_hash for entry in entries])
-    return [
-        TransactionPlace(
-            entry.tx_hash, index_of(places[entry.tx_hash].tx_id), entry.block_no, int(entry.block_time.timestamp())
-        )
-        for entry in entries
-    ]
+    return [_place_of(entry, places[entry.tx_hash].tx_id) for entry in entries]
+
+
+def _place_of(entry: HistoryEntry | AssetTransaction, tx_id: int) -> TransactionPlace:
+    return TransactionPlace(entry.tx_hash, index_of(tx_id), entry.block_no, int(entry.block_time.timestamp()))
 
 
 async def holdings(

@@ -80,18 +80,16 @@ def plain_path(raw_path: str) -> str:
     return f"{ROOT}/" if path == ROOT else path
 
 
-def authorization(headers: MultiMapping[str]) -> Sequence[str]:
+def authorization(headers: MultiMapping[str]) -> tuple[Sequence[str], Network | None]:
     """The API key as Authorization headers: `project_id`, a bearer token, or the user name of a URL (RFC 7617).
 
-    Blockfrost's project ids begin with the name of their network. A key may, too.
+    Blockfrost's project ids begin with the name of their network. A key may, too; that is the second result.
     """
-    return [_PREFIXED.sub(r"\1", text) for text in _authorization(headers)]
-
-
-def named_network(headers: MultiMapping[str]) -> Network | None:
-    """The network whose name is sent before the API key; None if none is."""
-    names = (match[2] for text in _authorization(headers) if (match := _PREFIXED.match(text)))
-    return next((network.by_name[name] for name in names), None)
+    sent = _authorization(headers)
+    named = next((match for text in sent if (match := _PREFIXED.match(text))), None)
+    if named is None:
+        return sent, None
+    return [_PREFIXED.sub(r"\1", text) for text in sent], network.by_name[named[2]]
 
 
 def failure(refusal: Refusal) -> tuple[int, bytes]:

@@ -10,7 +10,6 @@ from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, byron_size, outputs, plain
 from api.blockfrost.amounts import Amount
-from api.blockfrost.outputs import Placed
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
 from api.chain.transactions import FoundTransaction, FullTransaction, LabelMetadata, Value
@@ -137,7 +136,6 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
     async with ask.snapshot() as db:
         row = await _row(db, ask)
         transaction = await _without_assets_of_inputs(db, row, ask.network)
-        place = (await outputs.placed(db, [transaction.tx_hash]))[transaction.tx_hash]
     moved = packed.unpack_extra(row.extra).instantaneous_rewards
     kinds = [certificate.type for certificate in transaction.certificates]
     delegations = sum(
@@ -151,7 +149,7 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
         block_height=transaction.block_no,
         block_time=int(transaction.block_time.timestamp()),
         slot=transaction.slot_no,
-        index=index_of(place.tx_id),
+        index=index_of(row.tx_id),
         output_amount=amounts.total(output.value for output in transaction.outputs),
         fees=_text(transaction.fee),
         deposit=_text(_deposit(transaction)),
@@ -235,12 +233,10 @@ def _without_assets(spent: packed.Spent) -> transactions.Input:
 
 async def _shown(db: Connection, row: FoundTransaction, network: Network) -> InputsAndOutputs:
     transaction = await transactions.full(db, row, network, grouped=False, inputs=[])
-    spent = [spending.tx_hash.hex() for spending in packed.unpack_spent(row.inputs)]
-    sources = await outputs.placed(db, [transaction.tx_hash, *spent])
-    spenders = await outputs.spenders(db, sources[transaction.tx_hash].tx_id)
+    spent = [spending.tx_hash for spending in packed.unpack_spent(row.inputs)]
+    sources, spenders = await outputs.before_and_after(db, row.tx_id, spent, row.tip_hash)
     named = packed.unpack_referred(row.referred)
-    attached = sources[transaction.tx_hash].attached
-    carried = await contracts.carried(db, [(attached, output.output_index) for output in transaction.outputs])
+    carried = await contracts.carried(db, [(row.attached, output.output_index) for output in transaction.outputs])
     count = len(named.references) + len(spent) + len(named.collaterals)
     are_few = len(row.inputs) <= MAX_AT_ONCE_BYTES and count <= transactions.INPUTS_AT_ONCE
     made = [
@@ -275,7 +271,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 async def _few_inputs(
-    db: Connection, row: FoundTransaction, named: packed.References, sources: Mapping[str, Placed]
+    db: Connection, row: FoundTransaction, named: packed.References, sources: Mapping[bytes, bytes]
 ) -> list[Input]:
     """All inputs of a transaction, at once."""
     found = await outputs.named(db, [*named.references, *named.collaterals]) if row.referred is not None else []
@@ -292,7 +288,7 @@ async def _few_inputs(
 
 
 async def _many_inputs(
-    db: Connection, row: FoundTransaction, named: packed.References, sources: Mapping[str, Placed]
+    db: Connection, row: FoundTransaction, named: packed.References, sources: Mapping[bytes, bytes]
 ) -> AsyncIterator[Input]:
     """The same, some at a time."""
     for some in _parts(named.references):
@@ -313,9 +309,8 @@ def _parts(named: Sequence[packed.Referred]) -> Iterator[Sequence[packed.Referre
         yield named[at : at + transactions.INPUTS_AT_ONCE]
 
 
-def _attached(spent: packed.Input, sources: Mapping[str, Placed]) -> bytes | None:
-    source = sources.get(spent.tx_hash.hex())
-    return None if source is None else source.attached
+def _attached(spent: packed.Input, sources: Mapping[bytes, bytes]) -> bytes | None:
+    return sources.get(spent.tx_hash)
 
 
 async def _entries(db: Connection, row: FoundTransaction, entries: Sequence[_Entry]) -> list[Input]:

@@ -12,6 +12,7 @@ from api.chain.epochs import LATEST
 from api.chain.pools import show_pool_id
 from api.chain.tip import Tip
 from api.parameters import JsonSchema, Kind, Limit, Offset, Order, Question
+from api.repeats import kept
 from shared import packed, sql
 from shared.ledger import Point, tx_id_of
 from shared.network import Network
@@ -126,6 +127,7 @@ class BlockRow(BlockPlace, frozen=True):
 
 
 class _PaidRow(msgspec.Struct, frozen=True):
+    tip_hash: bytes
     fee: int | None
     outputs: bytes
 
@@ -201,7 +203,10 @@ async def _read(db: Connection, query: sql.Query[BlockRow], name: bytes | int | 
 async def show(db: Connection, row: BlockRow, network: Network) -> Block:
     """A block as answers show it, in the snapshot of its row."""
     assert row.block_hash is not None, "an unknown block has been refused"
-    paid = await _paid.all(db, tx_id_of(row.slot_no, 0), tx_id_of(row.slot_no + 1, 0))
+    paid = []
+    if row.tx_count:
+        paid = await _paid.all(db, tx_id_of(row.slot_no, 0), tx_id_of(row.slot_no + 1, 0))
+        kept.require_same(db, bool(paid) and paid[0].tip_hash == row.tip_hash)
     fees = [tx.fee for tx in paid if tx.fee is not None]
     epoch_no = network.epoch_of(row.slot_no)
     return Block(

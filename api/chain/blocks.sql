@@ -14,8 +14,9 @@ LEFT JOIN block after ON after.block_no = block.block_no + 1
 WHERE tip.phase = 'live'
 
 -- name: paid
--- Fees and outputs of the transactions of one block, from tx_id $1 to below $2. Cost: the size of a block.
-SELECT fee, outputs FROM tx WHERE tx_id >= $1 AND tx_id < $2
+-- Fees and outputs of the transactions of one block, from tx_id $1 to below $2, with the last block of the snapshot.
+-- Cost: the size of a block.
+SELECT tip.block_hash AS tip_hash, tx.fee, tx.outputs FROM tip CROSS JOIN tx WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: transactions
 -- Transactions of a block, from tx_id $1 to $2, in order.

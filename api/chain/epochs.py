@@ -84,7 +84,9 @@ class EpochParameters(msgspec.Struct, frozen=True):
     nonce: str | None
 
 
-class _ParametersRow(msgspec.Struct, frozen=True):
+class StoredParameters(msgspec.Struct, frozen=True):
+    """The parameters of an epoch as Ogmios writes them, and its nonce if it is known."""
+
     parameters: str
     nonce: bytes | None
 
@@ -105,7 +107,7 @@ class _EpochRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_parameters = _sql.query("parameters", _ParametersRow)
+_parameters = _sql.query("parameters", StoredParameters)
 _epochs = _sql.query("epochs", _EpochRow)
 
 
@@ -121,17 +123,23 @@ async def get_epoch_parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoc
 
     They are known for each epoch in which the index followed the node's tip.
     """
+    last, epoch_no, stored = await read_parameters(ask)
+    parameters = stored.parameters.encode()
+    nonce = None if stored.nonce is None else stored.nonce.hex()
+    return ChainAnswer(
+        data=EpochParameters(epoch_no, msgspec.Raw(parameters), cardano_cli.parameters(parameters), nonce),
+        last_updated=last.last_updated(ask.network),
+    )
+
+
+async def read_parameters(ask: ChainAsk[EpochQuestion]) -> tuple[Tip, int, StoredParameters]:
+    """The tip, the number of the requested epoch, and its parameters. Raises Refusal 404 and 503."""
     async with ask.snapshot() as db:
         last, row = await _found(db, ask)
         stored = await _parameters.one(db, row.epoch_no)
     if stored is None:
         raise errors.parameters_not_known()
-    parameters = stored.parameters.encode()
-    nonce = None if stored.nonce is None else stored.nonce.hex()
-    return ChainAnswer(
-        data=EpochParameters(row.epoch_no, msgspec.Raw(parameters), cardano_cli.parameters(parameters), nonce),
-        last_updated=last.last_updated(ask.network),
-    )
+    return last, row.epoch_no, stored
 
 
 async def some(db: sql.Connection, numbers: Sequence[int], network: Network) -> list[Epoch]:

@@ -173,6 +173,7 @@ class _HistoryRow(msgspec.Struct, frozen=True):
     block_no: int
     block_hash: bytes
     tx_hash: bytes | None  # null, like everything from slot_no on, in the row of an empty page
+    tx_id: int
 
 
 class _DetailedRow(_HistoryRow, frozen=True):
@@ -201,6 +202,8 @@ class FoundTransaction(msgspec.Struct, frozen=True):
     mint: bytes | None
     extra: bytes | None
     referred: bytes | None
+    attached: bytes | None
+    tx_id: int
 
 
 _sql = sql.beside(__file__)
@@ -399,8 +402,8 @@ async def shown_inputs(db: Connection, numbering: UUID, spent: Sequence[packed.I
 
 async def between(
     db: Connection, owner: owners.OwnerKind, raw: bytes, page: Between, network: Network
-) -> list[HistoryEntry]:
-    """A page of the transactions of an owner within a range, in a snapshot. Raises Refusal."""
+) -> list[tuple[int, HistoryEntry]]:
+    """A page of the transactions of an owner within a range, each with its tx_id, in a snapshot. Raises Refusal."""
     newest_first = page.order == "desc"
     limits = page.from_tx_id, page.before_tx_id
     rows = await history_pages[owner].all(db, raw, page.limit, page.offset, *limits, newest_first)
@@ -409,7 +412,7 @@ async def between(
     present = [] if rows[0].tx_hash is None else rows
     if newest_first:
         present.reverse()
-    return [HistoryEntry(*_place(row, network)) for row in present[: page.limit]]
+    return [(row.tx_id, HistoryEntry(*_place(row, network))) for row in present[: page.limit]]
 
 
 RowT = TypeVar("RowT", bound=_HistoryRow)

@@ -23,7 +23,8 @@ WITH matching AS MATERIALIZED (
     FROM matching
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, coalesce(total, 0) AS total,
-       block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash{effects}
+       block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash,
+       entry.tx_id{effects}
 FROM tip
 LEFT JOIN page ON true
 LEFT JOIN LATERAL {history}_range(
@@ -46,7 +47,7 @@ coalesce((
 -- served.
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash,
-       tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs, tx.mint, tx.extra, tx.referred
+       tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs, tx.mint, tx.extra, tx.referred, tx.attached, tx.tx_id
 FROM tip
 LEFT JOIN (tx JOIN block ON block.slot_no = tx_id >> 16) ON tx.hash = $1
 WHERE tip.phase = 'live'

@@ -314,6 +314,8 @@ class Reader:
             mint=row.mint,
             extra=row.extra,
             referred=None,
+            attached=None,
+            tx_id=row.tx_id,
         )
         spent = [each async for each in transactions.each_input(self._db, numbering, row.inputs, grouped=False)]
         return await transactions.full(self._db, found, self._network, grouped=False, inputs=spent)

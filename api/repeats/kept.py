@@ -6,10 +6,12 @@ for all requests that wait for it, and the answer is the kept one if that state 
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from api import errors
@@ -31,11 +33,16 @@ _ENTRY_BYTES = 1_024  # what an answer takes besides its URL, its headers and it
 
 # NOTE: an answer that is made in a later state than the known one is never used, so an old state is read again.
 _KNOWN_FOR_S = 1.0
+_NUMBERING_KNOWN_FOR_S = 10.0
 
 _HOLDS_UP_FOR_S = 1.0  # how long a read delays the next one: its server may have frozen
 
 Question = tuple[str, str | None]
 """The URL as sent, and the encoding of the answer."""
+
+
+class Moved(Exception):
+    """The index may have changed between two statements: read again, in a transaction."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -98,6 +105,8 @@ class OfServer:
         self._reading: asyncio.Task[None] | None = None
         self._next_reading: asyncio.Task[None] | None = None
         self._begun, self._last = 0, 0  # the number of the last read that has begun, and of that which found `_state`
+        self._constants: dict[Hashable, Encoded] = {}
+        self._numbering_known_until = 0.0
         self._answers: dict[Question, Encoded] = {}  # made in `_state`; the one used last is the last
         self._being_made: dict[Question, _Making] = {}
         self.size_bytes = 0
@@ -126,12 +135,48 @@ class OfServer:
         kept = await asyncio.shield(others.made)
         return await make() if kept is None else kept
 
+    async def constant(self, name: Hashable) -> Encoded | None:
+        """The answer of this name that the whole chain has in common. Another chain has another numbering."""
+        if self._constants and time.monotonic() >= self._numbering_known_until:
+            await self._read_state()
+        return self._constants.get(name)
+
+    def keep_constant(self, name: Hashable, answer: Encoded) -> None:
+        """Keep an answer for `constant`; names are few."""
+        self._constants[name] = answer
+
     async def tip(self) -> LastUpdated:
         """The last indexed block, by a read that begins after this call. Raises Refusal 503 if there is none."""
         await self._read_state()
         if self._state is None:
             raise errors.network_not_available()
         return self._tip_of(self._state)
+
+    @asynccontextmanager
+    async def unmoved(self, db: sql.Connection) -> AsyncIterator[sql.Connection]:
+        """Statements on `db` that see one state, as in a transaction but with one round trip more instead of two.
+
+        A single statement needs none. Raises Moved, also instead of what the block raises, if the state may have
+        changed meanwhile, and if a statement needs a transaction.
+        """
+        before = self._state if time.monotonic() < self._known_until else await _state.one(db)
+        counted = _Counted(db)
+        try:
+            yield cast(sql.Connection, counted)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            raise
+        except Exception as fault:
+            if counted.statements > 1 and await self._has_moved(db, before):
+                raise Moved from fault
+            raise
+        if counted.statements > 1 and await self._has_moved(db, before):
+            raise Moved
+
+    async def _has_moved(self, db: sql.Connection, before: State | None) -> bool:
+        if await _state.one(db) == before:
+            return False
+        self._known_until = 0.0
+        return True
 
     def drop_oldest(self) -> None:
         """Drop the answer that was not used for the longest."""
@@ -148,7 +193,7 @@ class OfServer:
         await asyncio.shield(self._next_reading)  # others wait for it, too
 
     async def _read(self, before: asyncio.Task[None] | None) -> None:
-        if before is not None:
+        if before is not None and not before.done():
             await asyncio.wait((before,), timeout=_HOLDS_UP_FOR_S)
         try:
             async with self._source.connection(self._network) as db:
@@ -164,6 +209,9 @@ class OfServer:
         if number < self._last:
             return  # a later one has ended already, and also began after the requests that wait for this one
         self._last = number
+        self._numbering_known_until = known_until - _KNOWN_FOR_S + _NUMBERING_KNOWN_FOR_S
+        if state is None or self._state is None or state.numbering != self._state.numbering:
+            self._constants.clear()
         if state != self._state:
             self._state, self.size_bytes = state, 0
             self._answers.clear()
@@ -213,6 +261,33 @@ class OfServer:
 
     def _tip_of(self, state: State) -> LastUpdated:
         return LastUpdated(state.slot_no, state.block_hash.hex(), self._network.slot_time(state.slot_no))
+
+
+def require_same(db: sql.Connection, has_same_tip: bool) -> None:
+    """Say whether all statements so far have seen the same tip, which saves reading the state. Raises Moved."""
+    if isinstance(db, _Counted):
+        if not has_same_tip:
+            raise Moved
+        db.statements = 1
+
+
+class _Counted:
+    """A connection that counts its statements."""
+
+    def __init__(self, db: sql.Connection) -> None:
+        self._db, self.statements = db, 0
+
+    def fetch(self, text: str, *arguments: object) -> Any:
+        self.statements += 1
+        return self._db.fetch(text, *arguments)
+
+    def fetchrow(self, text: str, *arguments: object) -> Any:
+        self.statements += 1
+        return self._db.fetchrow(text, *arguments)
+
+    def cursor(self, _: str, *_arguments: object) -> Any:
+        """Cursors exist only in transactions."""
+        raise Moved
 
 
 def _size_bytes(question: Question, kept: Encoded) -> int:

@@ -17,6 +17,7 @@ from api.keys.caller import AdminKey, ApiCaller, ApiKey
 from api.keys.restrictions import KeyUse
 from api.parameters import Body, Question
 from api.repeats import caching, idempotency
+from api.repeats.kept import Moved
 from api.route import Route
 from api.server.body import Bodies
 from api.server.request_facts import RequestFacts
@@ -83,8 +84,12 @@ class _OfApiKey(Way[ApiCaller]):
 
     async def authenticate(self, request: web.BaseRequest) -> ApiCaller:
         ip_bits = restrictions.bits(self._ip_address(request))
-        use = KeyUse(self.route.scope, ip_bits, _named_network_id(request))
-        return await self._services.callers.api_key(_authorization(request), use)
+        sent: Sequence[str] = request.headers.getall("Authorization", ())
+        named = None
+        if shape.covers(request.rel_url.raw_path):
+            sent, named = shape.authorization(request.headers)
+        use = KeyUse(self.route.scope, ip_bits, None if named is None else named.network_id)
+        return await self._services.callers.api_key(sent, use)
 
 
 class _OwnKey(_OfApiKey):
@@ -111,8 +116,17 @@ class _Read(_OfApiKey):
             if not route.may_be_kept or notes.is_head:
                 return await route.handler(ask)
 
+            encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
+
             async def make() -> Any:
-                answer = await caching.encode_whole(http, route.status, await route.handler(ask), notes)
+                try:
+                    found = await route.handler(msgspec.structs.replace(ask, in_transaction=False))
+                except Moved:
+                    notes.forget()
+                    found = await route.handler(ask)
+                answer = await caching.encode_whole(http, route.status, found, notes)
+                if notes.is_constant and isinstance(answer, Encoded):
+                    kept.keep_constant((route.path, encoding), answer)
                 if isinstance(answer, Encoded) and answer.tip is None and self._services.chain_servers.has_replicas:
                     # NOTE: of this tip or an earlier one, so later answers, which must not be older, are newer.
                     answer = msgspec.structs.replace(answer, tip=await kept.tip())
@@ -120,7 +134,9 @@ class _Read(_OfApiKey):
 
             if caching.is_anew(http):
                 return await make()
-            encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
+            constant = await kept.constant((route.path, encoding))
+            if constant is not None:
+                return constant
             question = http.raw_path, encoding
             return await kept.answer(question, make, at_once=lambda: source.has_turn(key.network, key.credential_id))
 
@@ -187,7 +203,8 @@ class _Administer(Way[AdminKey]):
     """An admin request. A POST with an `Idempotency-Key` is executed once."""
 
     async def authenticate(self, request: web.BaseRequest) -> AdminKey:
-        return await self._services.callers.admin_key(_authorization(request), self.route.access)
+        authorization = request.headers.getall("Authorization", ())
+        return await self._services.callers.admin_key(authorization, self.route.access)
 
     async def answer(self, request: ParsedRequest, who: AdminKey) -> Any:
         once = idempotency.key_of(request.http) if self.route.method == "POST" else None
@@ -210,15 +227,3 @@ _WAYS: dict[type, type[Any]] = {
     EventsAsk: _Events,
     AdminAsk: _Administer,
 }
-
-
-def _named_network_id(request: web.BaseRequest) -> int | None:
-    """The network whose name is sent before the key; None if none is."""
-    named = shape.named_network(request.headers) if shape.covers(request.rel_url.raw_path) else None
-    return None if named is None else named.network_id
-
-
-def _authorization(request: web.BaseRequest) -> Sequence[str]:
-    if shape.covers(request.rel_url.raw_path):
-        return shape.authorization(request.headers)
-    return request.headers.getall("Authorization", ())

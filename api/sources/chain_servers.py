@@ -25,7 +25,7 @@ from prometheus_client import Gauge
 from api.answers import ChainAnswer, ChainBulk, ChainPage, LedgerAnswer
 from api.http.bodies import Encoded
 from api.http.turns import Turns
-from shared import database, hosts, sql, tasks
+from shared import database, hosts, lifecycle, sql, tasks
 from shared.lifecycle import UNREACHABLE, WAITED_FOR
 from shared.network import NETWORKS, Network
 
@@ -41,6 +41,7 @@ _LOOK_EVERY_S = 0.25
 # NOTE: in ticks, since a process that gets no CPU time on a busy machine must not mistake that for an outage.
 _TICK_S, _PATIENCE_TICKS = 0.2, 3
 _CONNECT_WITHIN_S = _TICK_S * _PATIENCE_TICKS
+_SPARE_FOR_S = 1.0
 
 _AWAY = (
     *(kind for kind in UNREACHABLE if kind is not OSError),
@@ -89,6 +90,9 @@ class ChainServer:
         self.url = url
         self._pools, self._others = pools, others
         self.tips: dict[int, int] = {}
+        self._spare: dict[int, list[Any]] = {network_id: [] for network_id in pools}
+        self._return: asyncio.TimerHandle | None = None
+        self._returning: set[asyncio.Future[None]] = set()
         self._turns = {
             network_id: Turns(pool, CONNECTIONS, CONNECTIONS_EACH, "requests") for network_id, pool in pools.items()
         }
@@ -103,8 +107,13 @@ class ChainServer:
         # NOTE: not `async with turns.turn(key)`, which costs each request a few more microseconds.
         await turns.take(key)
         try:
-            async with turns.shared.acquire() as db:
+            db = await self._taken(network)
+            try:
                 yield db
+            except BaseException:
+                await turns.shared.release(db)
+                raise
+            self._set_aside(network, db)
         finally:
             turns.end(key)
 
@@ -116,6 +125,36 @@ class ChainServer:
         """Replace idle connections on their next use."""
         for pool in (*self._pools.values(), *self._others):
             await pool.expire_connections()
+        self._return_spare()
+
+    async def _taken(self, network: Network) -> Any:
+        """A connection of the pool, which may have been set aside."""
+        pool, spare = self._pools[network.network_id], self._spare[network.network_id]
+        while spare:
+            db = spare.pop()
+            if not db.is_closed():
+                return db
+            await pool.release(db)
+        return await pool.acquire()
+
+    def _set_aside(self, network: Network, db: Any) -> None:
+        """Keep a connection for the next request, for at most _SPARE_FOR_S: to return it to the pool and take it again
+        costs more CPU than a short statement.
+        """
+        self._spare[network.network_id].append(db)
+        if self._return is None:
+            self._return = asyncio.get_running_loop().call_later(_SPARE_FOR_S, self._return_spare)
+
+    def _return_spare(self) -> None:
+        if self._return is not None:
+            self._return.cancel()
+            self._return = None
+        for network_id, spare in self._spare.items():
+            while spare:
+                returning = asyncio.ensure_future(self._pools[network_id].release(spare.pop()))
+                returning.add_done_callback(lifecycle.consume_error)
+                self._returning.add(returning)
+                returning.add_done_callback(self._returning.discard)
 
 
 class _Replica(ChainServer):

@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from api.blockfrost.shape import ROOT
+from api.repeats.kept import OfServer
 from indexer.ledger import reader
 from shared.network import MAINNET, PREVIEW
 from tests.api.chains import Chain
@@ -160,3 +161,21 @@ async def test_many_who_ask_at_once_are_all_counted(
     assert sorted(reply.status for reply in replies) == [200] * 40 + [429] * 8
     assert len({str(reply.body) for reply in replies if reply.status == 200}) == 1
     await until_counted(db, (40, 8))
+
+
+@pytest.mark.parametrize("path", [f"{ROOT}/addresses/{ALICE}/utxos", f"{ROOT}/addresses/{ALICE}"])
+async def test_an_answer_read_while_the_index_moved_is_read_again(
+    api: Client, paid: Chain, key: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await paid.append(20, pays("last", ALICE))
+    first = await api.get(path, key)
+    moved = list[bool]()
+
+    async def has_moved(*_: Any) -> bool:
+        moved.append(True)
+        return True
+
+    monkeypatch.setattr(OfServer, "_has_moved", has_moved)
+    again = await api.call("GET", path, key, headers=ANEW)
+    assert (again.status, again.body) == (200, first.body)
+    assert moved

@@ -1,12 +1,65 @@
 """The choice of a server, without servers."""
 
+import asyncio
 from datetime import UTC, datetime
+from typing import Any, cast
+
+import asyncpg
+import pytest
 
 from api.answers import ChainAnswer, LastUpdated
+from api.sources import chain_servers
 from api.sources.chain_servers import ChainServer, ChainServers, _Replica
 from shared.network import MAINNET
 
 MAINNET_ID = MAINNET.network_id
+
+
+class Pool:
+    """A pool that counts what is taken, and has those that were returned."""
+
+    def __init__(self) -> None:
+        self.taken, self.returned, self.closed = 0, list[Any](), False
+
+    async def acquire(self) -> Any:
+        self.taken += 1
+        return self
+
+    async def release(self, db: Any) -> None:
+        self.returned.append(db)
+
+    async def expire_connections(self) -> None:
+        pass
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+
+async def test_a_connection_is_returned_to_its_pool_once_it_fails_or_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chain_servers, "_SPARE_FOR_S", 0.0)
+    pool = Pool()
+    server = ChainServer("postgresql://primary", {MAINNET_ID: cast(asyncpg.Pool, pool)})
+
+    async def use(*, fails: bool = False) -> tuple[int, int]:
+        async with server.connection(MAINNET, "key"):
+            if fails:
+                raise KeyError
+        return pool.taken, len(pool.returned)
+
+    assert [await use(), await use()] == [(1, 0), (1, 0)]
+    with pytest.raises(KeyError):
+        await use(fails=True)
+    assert await use() == (2, 1)
+    pool.closed = True
+    assert await use() == (3, 2), "a lost one is replaced"
+    pool.closed = False
+    await server.drop_connections()
+    await asyncio.sleep(0.01)
+    assert await use() == (4, 3)
+    while len(pool.returned) < pool.taken:
+        await asyncio.sleep(0)
 
 
 async def test_a_tip_does_not_go_back_after_a_look_in_progress() -> None:

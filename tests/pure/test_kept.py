@@ -262,3 +262,58 @@ async def test_memory_counts_headers(index: Index) -> None:
     index.state = LATE
     await ask(answers, Handler())
     assert every.size_bytes == without
+
+
+async def statements(answers: OfServer, index: Index, *states: State, fault: Exception | None = None) -> None:
+    """As many statements as states in one `unmoved`, each after the index has moved to that state; then `fault`."""
+    async with answers.unmoved(cast(Any, index)) as db:
+        for state in states:
+            index.state = state
+            await db.fetchrow("")
+        if fault is not None:
+            raise fault
+
+
+@pytest.mark.parametrize("fault", [None, ValueError()])
+async def test_statements_that_may_have_seen_two_states_are_not_trusted(index: Index, fault: Exception | None) -> None:
+    _, answers = answers_of(index)
+    await answers._read_state()
+    with pytest.raises(kept.Moved):
+        await statements(answers, index, EARLY, LATE, fault=fault)
+    assert answers._known_until == 0.0, "the next request reads the state"
+
+
+async def test_statements_that_have_seen_one_state_are_trusted(index: Index) -> None:
+    _, answers = answers_of(index)
+    await answers._read_state()
+    await statements(answers, index, EARLY, EARLY)
+    with pytest.raises(ValueError, match="missing"):
+        await statements(answers, index, EARLY, EARLY, fault=ValueError("missing"))
+    reads = index.reads
+    await statements(answers, index, LATE)
+    assert index.reads == reads + 1, "a single statement is a snapshot"
+
+
+async def test_a_handler_may_compare_the_tip_itself(index: Index) -> None:
+    _, answers = answers_of(index)
+    await answers._read_state()
+    async with answers.unmoved(cast(Any, index)) as db:
+        for _ in range(2):
+            await db.fetchrow("")
+        kept.require_same(db, has_same_tip=True)
+    assert index.reads == 3
+    with pytest.raises(kept.Moved):
+        async with answers.unmoved(cast(Any, index)) as db:
+            kept.require_same(db, has_same_tip=False)
+
+
+async def test_constants_stay_until_the_numbering_changes(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_NUMBERING_KNOWN_FOR_S", 0.0)
+    _, answers = answers_of(index)
+    await answers._read_state()
+    constant = Encoded(200, {}, {}, b"{}", None)
+    answers.keep_constant("genesis", constant)
+    index.state = LATE
+    assert await answers.constant("genesis") is constant
+    index.state = State(3, bytes(32), UUID(int=2), 3, None)
+    assert await answers.constant("genesis") is None
