@@ -1,79 +1,29 @@
 """Errors planted in an index, one at a time, and the findings of `verify`."""
 
-import asyncio
+import pickle
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import asyncpg
+import pytest
 
 from indexer.ogmios import connection as ogmios
-from indexer.verify import moments
+from indexer.verify import moments, parts
 from indexer.verify import run as verify
 from indexer.verify.node import against_node, ledger_state
 from indexer.verify.readers import Answer, Item, Readers, Work
 from indexer.verify.results import CheckResult
-from indexer.verify.tables import digests, votes
+from indexer.verify.tables import catalog, digests, votes
+from shared import schema
 from shared.network import Network
+from tests.chain.in_turns import InTurns, in_turns
 
-Find = Callable[[asyncpg.Connection], Awaitable[dict[str, list[str]]]]
+_FOLDER = re.compile(r"PosixPath\('[^']*'\)")
 
-
-class InTurns(asyncpg.Connection):  # type: ignore[misc]
-    """A connection that tasks share: the statements of one wait for those of another."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._turn = asyncio.Lock()
-        self._whose: asyncio.Task[Any] | None = None
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Keep the connection for this task, also between statements: a cursor needs it for that long."""
-        if self._whose is asyncio.current_task():
-            yield
-            return
-        async with self._turn:
-            self._whose = asyncio.current_task()
-            try:
-                yield
-            finally:
-                self._whose = None
-
-    def transaction(self, *, readonly: bool = False, **kwargs: Any) -> Any:
-        """To read in an open one, a turn instead of a savepoint, since those of two tasks can't be nested."""
-        if readonly and self.is_in_transaction():
-            return self.turn()
-        return super().transaction(readonly=readonly, **kwargs)
-
-    async def fetch(self, *args: Any, **kwargs: Any) -> Any:
-        async with self.turn():
-            return await super().fetch(*args, **kwargs)
-
-    async def fetchrow(self, *args: Any, **kwargs: Any) -> Any:
-        async with self.turn():
-            return await super().fetchrow(*args, **kwargs)
-
-    async def fetchval(self, *args: Any, **kwargs: Any) -> Any:
-        async with self.turn():
-            return await super().fetchval(*args, **kwargs)
-
-    async def execute(self, *args: Any, **kwargs: Any) -> Any:
-        async with self.turn():
-            return await super().execute(*args, **kwargs)
-
-
-STATEMENTS = 1_000
-"""More than verify has: with asyncpg's 100, each of them would be prepared again whenever it verifies."""
-
-
-async def in_turns(database_url: str, network: Network) -> InTurns:
-    """Connect to a network's schema."""
-    settings = {"search_path": network.schema}
-    connected: InTurns = await asyncpg.connect(
-        database_url, connection_class=InTurns, server_settings=settings, statement_cache_size=STATEMENTS
-    )
-    return connected
+Find = Callable[[InTurns], Awaitable[dict[str, list[str]]]]
 
 
 class Here(Readers):
@@ -81,12 +31,60 @@ class Here(Readers):
 
     def __init__(self, db: InTurns) -> None:
         self._db = db
+        self._of_numbers = frozenset[str]()
 
     async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
         for item in items:
             async with moments.at(self._db, self._noted) as moment:
-                answer = await work(moment, item)
+                answer = await self._worked(work, moment, item)
             yield answer, item
+
+    async def _worked(self, work: Work[Item, Answer], moment: moments.Moment, item: Item) -> Answer:
+        """The result of work; like that of another process, it is a copy."""
+        done, arguments = (work.func, work.args) if isinstance(work, partial) else (work, ())
+        about = repr((arguments, moment.first_new, moment.next_new, item))
+        if done is parts.write_numbers:
+            # Into a new folder, so its result is never known. Other work reads these files.
+            key = (done.__qualname__, about)
+            answer = await self._db.answer(key, lambda: work(moment, item))
+            self._of_numbers = self._db.tables_of(key)
+            return answer
+        key = (f"{done.__module__}.{done.__qualname__}", _FOLDER.sub("", about))
+
+        async def copied() -> bytes:
+            return pickle.dumps(await work(moment, item))
+
+        copy: Answer = pickle.loads(await self._db.answer(key, copied, self._of_numbers))
+        return copy
+
+
+async def verified(database_url: str, network: Network, node_url: str | None = None) -> dict[str, list[str]]:
+    """The differences that verify finds, by check; with a node, also those from it.
+
+    It starts no processes, and creates the schema with which it compares only once.
+    """
+    db = await in_turns(database_url, network)
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(verify, "in_processes", lambda *_: nullcontext(Here(db)))
+            patched.setattr(catalog, "expected", expected_once)
+            async with db.transaction(isolation="repeatable_read"):
+                _, found = await verify.verify(db, database_url, network, lambda *_: None)
+        return told(found) if found or node_url is None else await against(db, network, node_url)
+    finally:
+        await db.close()
+
+
+_created = dict[tuple[object, str], dict[str, str]]()
+_create = catalog.expected
+
+
+async def expected_once(db: asyncpg.Connection, network: Network) -> dict[str, str]:
+    """The same as catalog.expected, once for each network and each way to create its schema."""
+    key = schema.create, network.name
+    if key not in _created:
+        _created[key] = await _create(db, network)
+    return _created[key]
 
 
 async def within(db: InTurns, network: Network) -> dict[str, list[str]]:
@@ -95,7 +93,7 @@ async def within(db: InTurns, network: Network) -> dict[str, list[str]]:
     return told(found)
 
 
-async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[str, list[str]]:
+async def against(db: InTurns, network: Network, url: str) -> dict[str, list[str]]:
     """The differences that verify finds in a comparison with a node, by check."""
 
     async def connect() -> ogmios.Ogmios:
@@ -117,7 +115,7 @@ def told(found: list[CheckResult]) -> dict[str, list[str]]:
 
 
 async def planted(
-    db: asyncpg.Connection, statement: str, *finds: Find, arguments: tuple[Any, ...] = ()
+    db: InTurns, statement: str, *finds: Find, arguments: tuple[Any, ...] = ()
 ) -> dict[str, list[str]] | None:
     """Run a statement, and return the result of the first method that finds something; the statement is then undone.
 
@@ -127,15 +125,18 @@ async def planted(
     await undone.start()
     try:
         try:
-            tag = await db.execute(statement, *arguments)
+            async with db.changing(statement):
+                tag = await db.execute(statement, *arguments)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.NumericValueOutOfRangeError):
             return None
         assert not tag.endswith(" 0"), statement
-        await digests.make_functions(db)
+        if not db.knows:
+            await digests.make_functions(db)
         for find in finds:
             found = await find(db)
             if found:
                 return found
         return {}
     finally:
+        db.forget_changes()
         await undone.rollback()

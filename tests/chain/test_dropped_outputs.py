@@ -17,12 +17,12 @@ from devnet import addresses
 from devnet.blocks import read_genesis
 from indexer.blocks.genesis import Genesis, GenesisOutput
 from indexer.store import beginning
-from indexer.verify import run as verify
 from shared import address, database
 from shared.network import PREPROD
 from tests.chain.dump import differences, dump
 from tests.chain.harness import VECTORS
-from tests.chain.planted import in_turns, planted, within
+from tests.chain.in_turns import in_turns
+from tests.chain.planted import planted, verified, within
 from tests.chain.written import Json, Written, person, tx
 
 SHELLEY, ALLEGRA = PREPROD.epoch_start(4), PREPROD.epoch_start(5)
@@ -65,16 +65,6 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await beginning.begin(connection, PREPROD, Genesis(genesis_outputs()))
     yield connection
     await connection.close()
-
-
-async def verified(url: str) -> dict[str, list[str]]:
-    """The differences that `verify` finds, by check."""
-    connection = await database.connect(url, PREPROD)
-    try:
-        _, found = await verify.verify(connection, url, PREPROD, lambda *_: None, processes=1)
-    finally:
-        await connection.close()
-    return {result.check: [str(difference) for difference in result.differences] for result in found}
 
 
 async def unspent(db: asyncpg.Connection) -> dict[str, int]:
@@ -147,7 +137,7 @@ async def test_a_rollback_brings_them_back_and_another_fork_may_redeem_them(
     if bulk:
         await chain.finalize()
     assert await unspent(db) == {byron("ann"): 7, byron("rich"): 100}
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREPROD) == {}
 
 
 async def test_an_era_without_blocks_drops_its_outputs_too(database_url: str, db: asyncpg.Connection) -> None:
@@ -155,13 +145,13 @@ async def test_an_era_without_blocks_drops_its_outputs_too(database_url: str, db
     await in_byron(chain)
     await in_shelley(chain, ALLEGRA, era="allegra")
     assert await unspent(db) == AFTER_SHELLEY
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREPROD) == {}
 
 
 async def test_a_chain_that_begins_after_shelley_begins_without_them(database_url: str, db: asyncpg.Connection) -> None:
     await Written(db, network=PREPROD).append(ALLEGRA, era="alonzo")
     assert await unspent(db) == {byron("rich"): 100}
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREPROD) == {}
 
 
 async def test_bulk_and_a_live_index_agree(db: asyncpg.Connection) -> None:

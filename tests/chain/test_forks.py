@@ -15,14 +15,13 @@ import pytest
 
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
-from indexer.verify import run as verify
-from indexer.verify.results import CheckResult
-from shared import database, schema
+from shared import schema
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import PREVIEW, Network
 from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline, execute
 from tests.chain.harness import Ledgerline, Node, Process, until
+from tests.chain.planted import verified
 
 Create = Callable[[asyncpg.Connection, Iterable[Network]], Awaitable[None]]
 
@@ -102,8 +101,7 @@ class Hardship:
         with Node(self.chain, self.node.server.dialect) as node, straight.indexing("preview", node.url) as process:
             straight.reaches("preview", node.tip(), process)
         assert differences(straight.dump("preview"), self.ledgerline.dump("preview")) == [], self.story
-        verified = self.ledgerline.run("indexer", "verify", "--network", "preview")
-        assert verified.returncode == 0, (verified.stdout, self.story)
+        assert asyncio.run(verified(self.ledgerline.database_url, PREVIEW)) == {}, self.story
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -150,15 +148,6 @@ async def create_with_short_lists(create: Create, db: asyncpg.Connection, networ
     await db.execute(SHORT_LISTS)
 
 
-async def verified(url: str) -> list[CheckResult]:
-    """What verify finds."""
-    db = await database.connect(url, PREVIEW)
-    try:
-        return (await verify.verify(db, url, PREVIEW, lambda *_: None, processes=1))[1]
-    finally:
-        await db.close()
-
-
 @pytest.mark.parametrize("seed", [200, 202])
 def test_long_lists_survive_faults(new_ledgerline: NewLedgerline, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every second number opens a bucket, instead of one in a thousand, so that short lists have buckets; and a history
@@ -179,7 +168,7 @@ def test_long_lists_survive_faults(new_ledgerline: NewLedgerline, monkeypatch: p
                 if step % 10 == 9:
                     hardship.settle()
                     seen.update(table for table in tables if ledgerline.rows("preview", f"SELECT FROM {table}"))
-                    assert asyncio.run(verified(ledgerline.database_url)) == [], hardship.story
+                    assert asyncio.run(verified(ledgerline.database_url, PREVIEW)) == {}, hardship.story
             assert seen == set(tables)
         finally:
             hardship.process.kill()

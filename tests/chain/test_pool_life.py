@@ -1,5 +1,6 @@
 """A pool is correct at every step of its life, also after rollbacks and on other forks."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +12,14 @@ from devnet.parameters import DESIRED_POOLS, MAX_SUPPLY
 from devnet.refusal import Refusal
 from devnet.server import NodeServer
 from devnet.session import Session
+from shared.network import PREVIEW
 from tests.chain.answers import check_pool
 from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Caller, Json, Ledgerline, Node, Rewardless, until
 from tests.chain.model_certificates import with_origin
 from tests.chain.model_chain import Chain, genesis_of
+from tests.chain.planted import verified
 from tests.chain.pool_life import EPOCH, life_of
 from tests.chain.scripted import ADA, Scripted, delegate, join, leave, resign, stand, vote
 
@@ -163,8 +166,7 @@ def test_pools_of_the_genesis_live_from_the_first_epoch_on(ledgerline: Ledgerlin
         node.do(node.server.fork, 0, [])
         ledgerline.reaches("preview", chain.blocks[0].decoded(), process)
         assert caller.ok(f"/v1/pools/{pool}")["data"]["live_stake"] == str(5 * ADA)
-        verified = ledgerline.run("indexer", "verify", "--network", "preview")
-        assert verified.returncode == 0, verified.stdout
+        assert asyncio.run(verified(ledgerline.database_url, PREVIEW)) == {}
 
 
 def settled(ledgerline: Ledgerline, epoch: int) -> None:

@@ -16,8 +16,9 @@ from devnet.ledger import Ledger
 from devnet.parameters import PROPOSAL_DEPOSIT
 from shared.network import POOL_DEPOSIT, PREVIEW
 from tests.chain.harness import Caller, Json, Ledgerline
+from tests.chain.in_turns import InTurns
 from tests.chain.model import bech32_payload
-from tests.chain.planted import InTurns, planted, within
+from tests.chain.planted import planted, within
 from tests.chain.test_rewards import CONWAY, TellingNode, complete
 
 ERAS = {"babbage": (("babbage", 0),), "conway": CONWAY, "dijkstra": (("conway", 0), ("dijkstra", 2))}

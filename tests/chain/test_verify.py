@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -16,15 +17,18 @@ from indexer.store.outputs import opens
 from indexer.verify import readers
 from indexer.verify import run as verify
 from indexer.verify.results import NotComplete
-from indexer.verify.tables import digests, histories
+from indexer.verify.tables import catalog, digests, histories
 from indexer.verify.tables.checks import CHECKS
 from shared import database
 from shared.ledger import tx_id_of
 from shared.network import PREVIEW
 from tests.chain.harness import ROOT, Ledgerline
-from tests.chain.planted import InTurns, in_turns, planted, within
+from tests.chain.in_turns import InTurns, in_turns
+from tests.chain.planted import expected_once, planted, told, verified, within
 from tests.chain.written import POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
 from tests.patience import PATIENCE_S
+
+Verified = Callable[[], Awaitable[dict[str, list[str]]]]
 
 COIN, PIECE = b"Coin".hex(), b"Piece".hex()
 REFERENCE, NFT = "000643b0" + PIECE, "000de140" + PIECE
@@ -40,14 +44,19 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def verified(database_url: str) -> dict[str, list[str]]:
-    """The differences that `verify` finds, by check."""
+@pytest.fixture
+async def verified_beside(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Verified]:
+    """What verify finds in snapshots of its own, with a process that reads history."""
+    monkeypatch.setattr(catalog, "expected", expected_once)
     connection = await database.connect(database_url, PREVIEW)
-    try:
-        _, found = await verify.verify(connection, database_url, PREVIEW, lambda *_: None, processes=1)
-    finally:
-        await connection.close()
-    return {result.check: [str(difference) for difference in result.differences] for result in found}
+    async with readers.in_processes(database_url, PREVIEW, 1) as reading:
+        monkeypatch.setattr(verify, "in_processes", lambda *_: nullcontext(reading))
+
+        async def found() -> dict[str, list[str]]:
+            return told((await verify.verify(connection, database_url, PREVIEW, lambda *_: None))[1])
+
+        yield found
+    await connection.close()
 
 
 def label_721() -> Json:
@@ -88,18 +97,18 @@ async def test_a_correct_index_has_no_differences(database_url: str, db: asyncpg
         await chain.append(60, tx("other", pays(person("x"), (NFT, 1)), mint=mints((NFT, 1))))
         await chain.finalize()
     assert await db.fetchval("SELECT count(*) FROM holder_bucket") >= 5
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
     await chain.back_to(20)
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
 
 
 async def test_an_asset_may_be_paid_before_its_first_indexed_mint(database_url: str, db: asyncpg.Connection) -> None:
     chain = Written(db)
     await chain.append(10, tx("paid", pays(person("x"), (COIN, 5)), pays(person("x"), (PIECE, 5))))
     await chain.append(20, tx("minted", pays(person("x"), (COIN, 1)), mint=mints((COIN, 1))))
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
     await db.execute("UPDATE asset SET first_tx_id = first_tx_id + 1 WHERE mint_count = 0")
-    assert (await verified(database_url)).keys() == {"asset"}
+    assert (await verified(database_url, PREVIEW)).keys() == {"asset"}
 
 
 async def test_processes_without_remaining_work_end_silently(
@@ -123,7 +132,7 @@ async def test_bulk_sums_of_an_older_program_are_replaced(database_url: str, db:
     await db.execute("UPDATE policy SET asset_count = 2")
     await chain.back_to(10)
     await chain.finalize()
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
 
 
 async def test_a_reference_token_that_is_burned_is_spent(database_url: str, db: asyncpg.Connection) -> None:
@@ -131,7 +140,7 @@ async def test_a_reference_token_that_is_burned_is_spent(database_url: str, db: 
     await chain.append(10, tx("made", pays(person("p"), (REFERENCE, 1)), mint=mints((REFERENCE, 1))))
     await chain.append(20, tx("burned", pays(person("p")), spends=(("made", 0),), mint=mints((REFERENCE, -1))))
     assert await db.fetchval("SELECT spent_tx_id FROM reference_output") == 20 << 16
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
 
 
 async def test_the_spending_of_a_reference_token_is_never_lost(db: asyncpg.Connection) -> None:
@@ -143,16 +152,20 @@ async def test_the_spending_of_a_reference_token_is_never_lost(db: asyncpg.Conne
     assert await db.fetchval("SELECT slot_no FROM tip") == 10
 
 
-async def test_a_wrong_schema_is_named_and_nothing_else_is_compared(database_url: str, db: asyncpg.Connection) -> None:
+async def test_a_wrong_schema_is_named_and_nothing_else_is_compared(
+    db: asyncpg.Connection, verified_beside: Verified
+) -> None:
     await Written(db).append(10, tx("a", pays(person("x"))))
     await db.execute("UPDATE tip SET tx_count = 7; DROP INDEX tx_hash")
-    assert list(await verified(database_url)) == ["schema"]
+    assert list(await verified_beside()) == ["schema"]
     await db.execute("DROP TABLE tip")
     with pytest.raises(NotComplete, match=r"table chain_preview\.tip: indexed None"):
-        await verified(database_url)
+        await verified_beside()
 
 
-async def test_verify_beside_a_writing_indexer_finds_no_difference(database_url: str, db: asyncpg.Connection) -> None:
+async def test_verify_beside_a_writing_indexer_finds_no_difference(
+    db: asyncpg.Connection, verified_beside: Verified
+) -> None:
     chain = Written(db)
     await write(chain)
     written, enough = 0, asyncio.Event()
@@ -169,10 +182,10 @@ async def test_verify_beside_a_writing_indexer_finds_no_difference(database_url:
 
     writing = asyncio.create_task(write_on())
     while written < 20 and not writing.done():
-        assert await verified(database_url) == {}
+        assert await verified_beside() == {}
     enough.set()
     await writing
-    assert await verified(database_url) == {}
+    assert await verified_beside() == {}
 
 
 # Table -> an error in it, and the least that verify must report. Spent reference tokens are compared with `spender`, in
@@ -344,7 +357,7 @@ async def test_an_error_in_each_derived_table_is_found_and_named(database_url: s
     assert of_entries | {name for name, _ in CHECKS} <= PLANTED.keys(), "each check has an error planted for it"
     for statement, _ in PLANTED.values():
         assert int((await db.execute(statement)).split()[-1]) >= 1, statement
-    found = await verified(database_url)
+    found = await verified(database_url, PREVIEW)
     for check, (_, said) in PLANTED.items():
         assert any(said in difference for difference in found[check]), (check, found[check])
 
@@ -437,6 +450,7 @@ async def test_no_single_error_escapes(database_url: str, db: asyncpg.Connection
     """Each is named on its own, where no other one would bring verify to list the entries of its table."""
     await write(Written(db))
     connection = await in_turns(database_url, PREVIEW)
+    assert await connection.learn(partial(within, network=PREVIEW)) == {}
     for statement in (*(statement for statement, _ in PLANTED.values()), *SUBTLE):
         found = await planted(connection, statement, partial(within, network=PREVIEW))
         assert found, statement
@@ -459,7 +473,7 @@ async def test_an_error_in_any_column_of_a_long_list_is_found(database_url: str,
     chain = Written(db)
     await write(chain)
     await pay_exchange(chain)
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
     columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2"
     checks = dict(CHECKS)
     for table in sorted(LONG_LISTS):
@@ -500,7 +514,7 @@ async def test_an_error_in_what_a_long_history_has_spent_is_found(database_url: 
 
 
 async def test_a_history_may_become_long_and_short_again_beside_verify(
-    database_url: str, db: asyncpg.Connection
+    db: asyncpg.Connection, verified_beside: Verified
 ) -> None:
     chain, enough = Written(db), asyncio.Event()
     await chain.append_batch([(10 + number, [pass_on(number)]) for number in range(60)])
@@ -516,7 +530,7 @@ async def test_a_history_may_become_long_and_short_again_beside_verify(
 
     writing, rounds = asyncio.create_task(write_on()), 0
     while rounds < 8 and not writing.done():
-        assert await verified(database_url) == {}
+        assert await verified_beside() == {}
         rounds += 1
     enough.set()
     await writing
@@ -527,9 +541,9 @@ async def test_an_error_in_the_very_first_transaction_is_found(database_url: str
     chain = Written(db)
     await chain.append(0, tx("first", pays(person("x"))))
     await chain.append(10, tx("second", pays(person("x"))))
-    assert await verified(database_url) == {}
+    assert await verified(database_url, PREVIEW) == {}
     await db.execute("UPDATE address_tx SET tx_ids = substr(tx_ids, 9)")
-    assert (await verified(database_url)).keys() == {"address_tx"}
+    assert (await verified(database_url, PREVIEW)).keys() == {"address_tx"}
 
 
 # Byte strings with two numbers, and their figures split between both: every sum over both is right.
@@ -550,7 +564,7 @@ TWICE = {
 async def test_a_byte_string_with_two_numbers_is_found(database_url: str, db: asyncpg.Connection, number: str) -> None:
     await write(Written(db))
     assert (await db.execute(TWICE[number])).endswith(" 1")
-    assert any(said.startswith(f"{number} of ") for said in (await verified(database_url))["address"])
+    assert any(said.startswith(f"{number} of ") for said in (await verified(database_url, PREVIEW))["address"])
 
 
 OF_ONE = hashlib.blake2b(b"\x01", digest_size=32).hexdigest()
@@ -609,7 +623,7 @@ async def test_what_differs_from_the_transactions_of_a_block_is_named(
     await write(Written(db))
     statement, said = BLOCKS[name]
     assert int((await db.execute(statement)).split()[-1]) >= 1
-    found = await verified(database_url)
+    found = await verified(database_url, PREVIEW)
     assert any(said in difference for differences in found.values() for difference in differences), found
 
 
@@ -626,7 +640,7 @@ async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Co
     await write(Written(db))
     await db.execute("UPDATE asset_tx SET chunk = chunk + 1 WHERE chunk = 0")
     await db.execute("UPDATE mint SET seq = seq + 100 WHERE seq = 0")
-    found = await verified(database_url)
+    found = await verified(database_url, PREVIEW)
     assert found.keys() == {"asset_tx", "mint"}
 
 

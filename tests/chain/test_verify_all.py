@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 import msgspec
 import pytest
+import pytest_asyncio
 
 from devnet.blocks import Chain
 from devnet.generator import Generated, options_of
@@ -18,7 +19,8 @@ from shared.ledger import AddressNo, AssetNo
 from shared.network import PREPROD
 from tests.chain import corruptions
 from tests.chain.harness import Ledgerline, Node, until
-from tests.chain.planted import InTurns, against, in_turns, planted, within
+from tests.chain.in_turns import InTurns, in_turns
+from tests.chain.planted import against, planted, within
 
 # Errors that neither history nor the node reveals, and the reason why they are harmless. "X, deleted" is a row of X.
 EXEMPT = {
@@ -45,6 +47,8 @@ TELLING = {
     "reward_epoch": "epoch_no = (SELECT max(epoch_no) FROM reward_epoch)",
     "reward_round": "epoch_no = (SELECT max(epoch_no) FROM reward_round)",
 }
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PARTS = 8
 """The number of tests among which the tables are divided, so that each test is short."""
 PLACES = (0.3, 0.9)
@@ -75,14 +79,17 @@ def indexed(new_ledgerline: Callable[[], Ledgerline]) -> Iterator[tuple[Ledgerli
         yield ledgerline, node.url
 
 
-@pytest.fixture
-async def db(indexed: tuple[Ledgerline, str]) -> AsyncIterator[asyncpg.Connection]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def db(indexed: tuple[Ledgerline, str]) -> AsyncIterator[InTurns]:
+    """A connection that knows what `verify` reads in the index, which is correct, and no test changes it."""
     connection = await in_turns(indexed[0].database_url, PREPROD)
+    assert await connection.learn(partial(within, network=PREPROD)) == {}
+    assert await connection.learn(partial(against, network=PREPROD, url=indexed[1])) == {}
     yield connection
     await connection.close()
 
 
-async def test_a_correct_index_has_no_differences(db: asyncpg.Connection, indexed: tuple[Ledgerline, str]) -> None:
+async def test_a_correct_index_has_no_differences(db: InTurns, indexed: tuple[Ledgerline, str]) -> None:
     await db.execute("CREATE TEMPORARY TABLE one (one integer)")
     assert await planted(db, "INSERT INTO one VALUES (1)", partial(within, network=PREPROD)) == {}
     again = "UPDATE ledger_state SET next_stake_no = 0"  # after a rollback from the next epoch, in which they were read
@@ -90,7 +97,7 @@ async def test_a_correct_index_has_no_differences(db: asyncpg.Connection, indexe
     assert await against(db, PREPROD, indexed[1]) == {}
 
 
-async def test_an_index_that_may_not_be_used_yet_is_no_difference(db: asyncpg.Connection) -> None:
+async def test_an_index_that_may_not_be_used_yet_is_no_difference(db: InTurns) -> None:
     """Postgres uses no index that was built beside a change of its table until older transactions have ended."""
     built = (
         "UPDATE stake SET address_count = address_count WHERE stake_no = 1;"
@@ -193,7 +200,7 @@ def a_row(table: str, where: str, place: float) -> str:
 
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_an_error_in_any_column_or_row_of_any_table_is_found(
-    db: asyncpg.Connection, indexed: tuple[Ledgerline, str], part: int
+    db: InTurns, indexed: tuple[Ledgerline, str], part: int
 ) -> None:
     finds = partial(within, network=PREPROD), partial(against, network=PREPROD, url=indexed[1])
     columns = await db.fetch(COLUMNS)
@@ -221,7 +228,7 @@ async def test_an_error_in_any_column_or_row_of_any_table_is_found(
     assert set(tables) == {name.split(".")[0].split(",")[0] for name in seen | touched}
 
 
-async def test_each_corruption_of_the_schema_is_named(db: asyncpg.Connection) -> None:
+async def test_each_corruption_of_the_schema_is_named(db: InTurns) -> None:
     expected = await catalog.expected(db, PREPROD)
     assert await catalog.described(db, PREPROD) == expected
     unnamed = []
@@ -236,7 +243,7 @@ async def test_each_corruption_of_the_schema_is_named(db: asyncpg.Connection) ->
     assert unnamed == []
 
 
-async def test_what_changes_no_answer_is_no_difference(db: asyncpg.Connection) -> None:
+async def test_what_changes_no_answer_is_no_difference(db: InTurns) -> None:
     expected = await catalog.expected(db, PREPROD)
     undone = db.transaction()
     await undone.start()
@@ -246,7 +253,7 @@ async def test_what_changes_no_answer_is_no_difference(db: asyncpg.Connection) -
     await undone.rollback()
 
 
-async def through(db: asyncpg.Connection, index: indexes.Index) -> indexes.Count:
+async def through(db: InTurns, index: indexes.Index) -> indexes.Count:
     """What is found through an index."""
     if index.hashed:
         return await indexes.by_hash(db, index)
@@ -255,7 +262,7 @@ async def through(db: asyncpg.Connection, index: indexes.Index) -> indexes.Count
     return count
 
 
-async def test_a_lost_entry_of_any_index_is_named(db: asyncpg.Connection) -> None:
+async def test_a_lost_entry_of_any_index_is_named(db: InTurns) -> None:
     """Of each index with rows: filled ones stand for those that are empty in a chain of this length."""
     unnamed, named = [], 0
     columns = await db.fetch(COLUMNS)
@@ -285,7 +292,7 @@ async def test_a_lost_entry_of_any_index_is_named(db: asyncpg.Connection) -> Non
     assert named > 60
 
 
-async def test_a_row_twice_under_its_unique_indexes_is_named(db: asyncpg.Connection) -> None:
+async def test_a_row_twice_under_its_unique_indexes_is_named(db: InTurns) -> None:
     unnamed, named = [], 0
     columns = await db.fetch(COLUMNS)
     unique = await db.fetch(
@@ -311,7 +318,7 @@ async def test_a_row_twice_under_its_unique_indexes_is_named(db: asyncpg.Connect
 
 
 @pytest.mark.parametrize("index, table", [("address_raw", "address"), ("tx_hash", "tx")])
-async def test_a_lost_entry_is_among_the_differences(db: asyncpg.Connection, index: str, table: str) -> None:
+async def test_a_lost_entry_is_among_the_differences(db: InTurns, index: str, table: str) -> None:
     columns = ", ".join(column["attname"] for column in await db.fetch(COLUMNS) if column["relname"] == table)
     statement = corruptions.LOST.format(index=index, table=table, condition="true", columns=columns)
     found = await planted(db, statement, partial(within, network=PREPROD))
@@ -319,15 +326,13 @@ async def test_a_lost_entry_is_among_the_differences(db: asyncpg.Connection, ind
 
 
 @pytest.mark.parametrize("name", corruptions.ROWS)
-async def test_a_corruption_of_rows_is_named_without_a_node(db: asyncpg.Connection, name: str) -> None:
+async def test_a_corruption_of_rows_is_named_without_a_node(db: InTurns, name: str) -> None:
     statement, said = corruptions.ROWS[name]
     found = await planted(db, statement, partial(within, network=PREPROD))
     assert found and said in str(found)
 
 
-async def test_a_wrong_reward_is_named_against_the_node_too(
-    db: asyncpg.Connection, indexed: tuple[Ledgerline, str]
-) -> None:
+async def test_a_wrong_reward_is_named_against_the_node_too(db: InTurns, indexed: tuple[Ledgerline, str]) -> None:
     statement, _ = corruptions.ROWS["a reward, in its list, too"]
     found = await planted(db, statement, partial(against, network=PREPROD, url=indexed[1]))
     assert any("stake_test1" in difference for differences in (found or {}).values() for difference in differences), (
@@ -337,7 +342,7 @@ async def test_a_wrong_reward_is_named_against_the_node_too(
 
 @pytest.mark.parametrize("name", corruptions.OF_NODE)
 async def test_a_corruption_that_only_the_node_shows_is_named_against_it(
-    db: asyncpg.Connection, indexed: tuple[Ledgerline, str], name: str
+    db: InTurns, indexed: tuple[Ledgerline, str], name: str
 ) -> None:
     statement, said = corruptions.OF_NODE[name]
     assert await planted(db, statement, partial(within, network=PREPROD)) == {}
@@ -465,9 +470,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-async def test_an_error_that_changes_answers_is_named(
-    db: asyncpg.Connection, indexed: tuple[Ledgerline, str], name: str
-) -> None:
+async def test_an_error_that_changes_answers_is_named(db: InTurns, indexed: tuple[Ledgerline, str], name: str) -> None:
     statement, said = NAMED[name]
     finds = partial(within, network=PREPROD), partial(against, network=PREPROD, url=indexed[1])
     found = await planted(db, statement, *finds)
@@ -479,9 +482,7 @@ CERTIFIED = ("parameters of another update", "a retirement moved by an epoch", "
 
 
 @pytest.mark.parametrize("name", CERTIFIED)
-async def test_an_error_in_a_change_by_a_certificate_is_found_from_history_alone(
-    db: asyncpg.Connection, name: str
-) -> None:
+async def test_an_error_in_a_change_by_a_certificate_is_found_from_history_alone(db: InTurns, name: str) -> None:
     found = await planted(db, NAMED[name][0], partial(within, network=PREPROD))
     assert found is not None
     assert any("of tx_id" in difference for difference in found["certificates"]), found
@@ -568,14 +569,14 @@ WITHOUT_NODE = {
 
 
 @pytest.mark.parametrize("name", WITHOUT_NODE)
-async def test_an_error_is_found_from_history_alone(db: asyncpg.Connection, name: str) -> None:
+async def test_an_error_is_found_from_history_alone(db: InTurns, name: str) -> None:
     statement, check = WITHOUT_NODE[name]
     found = await planted(db, statement, partial(within, network=PREPROD))
     assert found is not None
     assert check in found, found
 
 
-async def test_an_inline_datum_that_appeared_later_is_found_from_history_alone(db: asyncpg.Connection) -> None:
+async def test_an_inline_datum_that_appeared_later_is_found_from_history_alone(db: InTurns) -> None:
     shown = {row["hash"]: row["tx_id"] for row in await db.fetch("SELECT hash, tx_id FROM datum")}
     rows = await db.fetch("SELECT tx_id, attached FROM tx WHERE attached IS NOT NULL ORDER BY tx_id")
     inline = next(
@@ -608,7 +609,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-async def test_an_impossible_value_is_named(db: asyncpg.Connection, what: str) -> None:
+async def test_an_impossible_value_is_named(db: InTurns, what: str) -> None:
     column, data = IMPOSSIBLE[what]
     statement = f"UPDATE tx SET {column} = $1 WHERE tx_id = (SELECT max(tx_id) FROM tx)"  # noqa: S608
     found = await planted(db, statement, partial(within, network=PREPROD), arguments=(data,))
@@ -624,7 +625,7 @@ async def test_an_impossible_value_is_named(db: asyncpg.Connection, what: str) -
         pytest.param(b"\xa1h", b"\xa1", id="a byte less"),
     ],
 )
-async def test_verify_reads_extras_that_nothing_else_reads(db: asyncpg.Connection, key: bytes, other: bytes) -> None:
+async def test_verify_reads_extras_that_nothing_else_reads(db: InTurns, key: bytes, other: bytes) -> None:
     """They belong to a transaction that neither mints nor withdraws, and has no certificate."""
     rows = await db.fetch("SELECT tx_id, extra FROM tx WHERE mint IS NULL AND extra IS NOT NULL ORDER BY tx_id")
     extra = next(
@@ -640,7 +641,7 @@ async def test_verify_reads_extras_that_nothing_else_reads(db: asyncpg.Connectio
     assert "tx" in found, found
 
 
-async def test_a_certificate_that_a_transaction_lacks_is_found_in_history(db: asyncpg.Connection) -> None:
+async def test_a_certificate_that_a_transaction_lacks_is_found_in_history(db: InTurns) -> None:
     rows = await db.fetch("SELECT tx_id, extra FROM tx WHERE extra IS NOT NULL ORDER BY tx_id")
     extras = {row["tx_id"]: packed.unpack_extra(row["extra"]) for row in rows}
     key, extra = next(
@@ -682,7 +683,7 @@ INPUTS: dict[str, Callable[[packed.Input, packed.Input], packed.Input]] = {
 
 
 @pytest.mark.parametrize("wrong", INPUTS)
-async def test_an_input_that_is_not_the_output_it_names_is_found_in_history(db: asyncpg.Connection, wrong: str) -> None:
+async def test_an_input_that_is_not_the_output_it_names_is_found_in_history(db: InTurns, wrong: str) -> None:
     rows = await db.fetch("SELECT tx_id, inputs FROM tx ORDER BY tx_id DESC LIMIT 200 OFFSET 40")
     others = [spent for row in rows[100:] for spent in packed.unpack_inputs(row["inputs"])]
     key, inputs = next((row["tx_id"], packed.unpack_inputs(row["inputs"])) for row in rows if row["inputs"][1] & 15 > 1)

@@ -25,6 +25,7 @@ from shared.ledger import Point
 from shared.network import by_name
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node
+from tests.chain.planted import verified
 from tests.chain.recordings import FILES
 from tests.ports import free_port
 
@@ -183,9 +184,7 @@ def test_recorded_blocks_equal_those_of_their_node(
     with Node(file.played()) as node, ledgerline.indexing(file.network, node.url) as process:
         ledgerline.reaches(file.network, file.blocks()[-1], process)
         assert process.stop() == 0
-        options = ("--against-node", "--ogmios-url", node.url)
-        run = ledgerline.run("indexer", "verify", "--network", file.network, *options)
-        assert run.returncode == 0, run.stdout + run.stderr
+        assert finish(verified(ledgerline.database_url, by_name[file.network], node.url)) == {}
         assert [result.check for result in finish(spoil())] == ["tx"]
 
 

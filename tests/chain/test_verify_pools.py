@@ -1,9 +1,9 @@
 """`verify` finds errors in stake, pools and epochs, and none in a correct index."""
 
-from indexer.verify import run
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.harness import Ledgerline, Node
+from tests.chain.planted import verified
 from tests.chain.pool_life import life_of
 from tests.chain.scripted import Scripted
 
@@ -41,19 +41,11 @@ async def test_an_error_in_each_table_of_stake_and_pools_is_found(ledgerline: Le
     with Node(chain) as node, ledgerline.indexing("preview", node.url) as process:
         process.says("ledger_state.compared")
         assert process.stop() == 0
-    assert await verified(ledgerline.database_url) == {}
+    assert await verified(ledgerline.database_url, PREVIEW) == {}
     db = await database.connect(ledgerline.database_url, PREVIEW)
     for statement, _ in PLANTED.values():
         assert int((await db.execute(statement)).split()[-1]) >= 1, statement
     await db.close()
-    found = await verified(ledgerline.database_url)
+    found = await verified(ledgerline.database_url, PREVIEW)
     for check, (_, least) in PLANTED.items():
         assert any(least in difference for difference in found[check]), (check, found)
-
-
-async def verified(url: str) -> dict[str, list[str]]:
-    """The differences that verify finds, by check."""
-    db = await database.connect(url, PREVIEW)
-    _, found = await run.verify(db, url, PREVIEW, lambda *_: None, processes=1)
-    await db.close()
-    return {result.check: [str(each) for each in result.differences] for result in found}

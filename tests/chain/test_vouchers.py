@@ -1,15 +1,18 @@
 """Answers about vouchers (AVVM) equal the model's around the first block of Allegra, and after forks there."""
 
+import asyncio
 from itertools import groupby
 
 from devnet import networks
 from devnet.generator import Generated, options_of
+from shared.network import PREPROD
 from tests.chain.answers_owners import check_address, check_output
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Caller, Node
 from tests.chain.model import is_byron, is_redeem_address
 from tests.chain.model_chain import Chain, genesis_of
 from tests.chain.model_owners import Owners
+from tests.chain.planted import verified
 
 
 def check(caller: Caller, node: Node) -> dict[str, int]:
@@ -56,5 +59,4 @@ def test_answers_about_vouchers_are_correct_on_both_sides_of_allegra(new_ledgerl
             ledgerline.reaches("preprod", node.tip(), process)
             assert check(caller, node) == (before if chain.blocks[-1].era == "shelley" else {})
         assert process.stop() == 0
-    verified = ledgerline.run("indexer", "verify", "--network", "preprod")
-    assert verified.returncode == 0, verified.stdout
+    assert asyncio.run(verified(ledgerline.database_url, PREPROD)) == {}
