@@ -165,6 +165,14 @@ def network_not_available() -> Refusal:
     return Refusal(503, "network_not_available", "Network not available")
 
 
+def chain_split() -> Refusal:
+    """The nodes of this service have different chains, and one of them will be undone.
+
+    Retry later; `/status` shows after which block they differ, and when they agree again.
+    """
+    return Refusal(503, "chain_split", "The chain has split: there are no answers until its nodes agree again")
+
+
 def invalid_address() -> Refusal:
     """Neither a bech32 payment address nor a Byron address.
 

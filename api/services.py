@@ -17,8 +17,9 @@ from api.keys.caller import Callers
 from api.keys.valkey import ValkeyClient
 from api.node_bytes.readers import NodeReaders
 from api.repeats.kept import KeptAnswers
-from api.sources import chain_servers, event_heads, registry, retention
+from api.sources import chain_servers, chain_splits, event_heads, registry, retention
 from api.sources.chain_servers import ChainServers
+from api.sources.chain_splits import ChainSplits
 from api.sources.event_heads import EventHeads
 from api.sources.node_addresses import NodeAddresses
 from api.sources.nodes import Nodes
@@ -78,6 +79,7 @@ class Services(msgspec.Struct, frozen=True):
     key_pool: FairPool  # for authentication, and for `shared_readings`, which are short and few
     admin_pool: Turns[asyncpg.Pool]
     chain_servers: ChainServers
+    chain_splits: ChainSplits
     nodes: Nodes
     node_readers: NodeReaders
     submission_pool: asyncpg.Pool
@@ -141,6 +143,9 @@ async def opened(
             key_pool=keys,
             admin_pool=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,
+            chain_splits=await stack.enter_async_context(
+                chain_splits.opened(keys, refuses=settings.on_split == "refuse")
+            ),
             nodes=nodes,
             node_readers=node_readers,
             submission_pool=submissions,

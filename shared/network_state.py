@@ -101,9 +101,10 @@ class NetworkState(msgspec.Struct, frozen=True, kw_only=True):
     one, and `failing_tasks` lists its background tasks that were failing then. `lock_wait_s` is how long its commit has
     waited for a lock that another session of the database holds, null if it does not wait. `refused` says why the last
     indexer has stopped by itself. `ready` is true if chain requests are answered from a block that is recent enough
-    (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of pools whose
-    live stake differed from the node's at the last comparison (one per epoch). `nodes` are the nodes of
-    OGMIOS_URL_…, if there are several, while the indexer is running and live; `splits` are those whose chain differs.
+    (READY_LAG_S), and not refused because of a split (ON_SPLIT). `retired` networks have no indexer on purpose.
+    `pools_stake_mismatch` is the number of pools whose live stake differed from the node's at the last comparison (one
+    per epoch). `nodes` are the nodes of OGMIOS_URL_…, if there are several, while the indexer is running and live;
+    `splits` are those whose chain differs.
     """
 
     network: str
@@ -168,16 +169,28 @@ async def comparisons(db: sql.Connection) -> list[Comparison]:
     ]
 
 
-def derive(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
-    """The state of a network, by its index and its leader's last heartbeat. A tip is old after `ready_lag_s`."""
+def derive(
+    network: Network,
+    index: IndexState | None,
+    heartbeat: LastHeartbeat,
+    ready_lag_s: float,
+    *,
+    refuses_splits: bool = False,
+) -> NetworkState:
+    """The state of a network, by its index and its leader's last heartbeat. A tip is old after `ready_lag_s`.
+
+    With `refuses_splits` it is not ready while its chain is split.
+    """
     node = _node_state(network, heartbeat, ready_lag_s)
     of_index = {} if index is None else _of_index(network, index, heartbeat)
     recent = index is not None and of_index["tip_age_s"] <= ready_lag_s
+    open_splits = splits.decode_splits(heartbeat.splits)
+    answers = not (refuses_splits and open_splits)
     return NetworkState(
         network=network.name,
         network_id=network.network_id,
         retired=heartbeat.retired,
-        ready=recent and of_index["phase"] is Phase.LIVE and not heartbeat.retired,
+        ready=recent and of_index["phase"] is Phase.LIVE and not heartbeat.retired and answers,
         sync_progress=_progress(index, heartbeat),
         sync_left_s=_left_s(index, heartbeat),
         node=node,
@@ -196,7 +209,7 @@ def derive(network: Network, index: IndexState | None, heartbeat: LastHeartbeat,
         lock_wait_s=_rounded(heartbeat.lock_wait_s),
         refused=None if heartbeat.leading else heartbeat.refused,
         nodes=splits.decode_nodes(heartbeat.nodes) if heartbeat.alive else [],
-        splits=splits.decode_splits(heartbeat.splits),
+        splits=open_splits,
         **of_index,
         **({} if node in ("lost", "unknown") else _lag(network, index, heartbeat)),
     )

@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     ogmios_urls: Annotated[dict[str, tuple[str, ...]], OGMIOS_URLS] = {}
     split_blocks: Annotated[int, Setting("SPLIT_BLOCKS", forms.COUNT)] = 10
+    on_split: Annotated[str, Setting("ON_SPLIT", forms.ON_SPLIT)] = "answer"
     bootstrap_admin_key: Annotated[str | None, Setting(BOOTSTRAP_ADMIN_KEY, forms.ADMIN_KEY)] = None
     api_host: Annotated[str, Setting("API_HOST", forms.HOST)] = "127.0.0.1"
     api_port: Annotated[int, Setting("API_PORT", forms.PORT)] = 8080

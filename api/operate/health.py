@@ -117,8 +117,11 @@ def _faults(services: Services, states: Sequence[NetworkState]) -> Iterator[str]
     """Why chain requests cannot be answered or counted; any of these makes /ready answer 503."""
     if services.spools.fault is not None:
         yield _NOT_COUNTED
-    if not any(state.phase is Phase.LIVE for state in states):
+    live = [state for state in states if state.phase is Phase.LIVE]
+    if not live:
         yield "no network is available yet"
+    elif services.chain_splits.refuses and all(state.splits for state in live):
+        yield "chain requests are refused while the chain is split"
 
 
 def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:

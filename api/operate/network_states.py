@@ -49,7 +49,13 @@ async def comparisons(services: Services, network: Network) -> list[Comparison]:
 def _state(
     services: Services, network: Network, index: IndexState | None, heartbeats: dict[int, LastHeartbeat]
 ) -> NetworkState:
-    return network_state.derive(network, index, heartbeats[network.network_id], services.settings.ready_lag_s)
+    return network_state.derive(
+        network,
+        index,
+        heartbeats[network.network_id],
+        services.settings.ready_lag_s,
+        refuses_splits=services.chain_splits.refuses,
+    )
 
 
 async def _heartbeats(services: Services) -> dict[int, LastHeartbeat]:

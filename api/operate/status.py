@@ -20,7 +20,7 @@ from shared.version import VERSION
 _ANSWER_WITHIN_S = 3.0
 _MINUTES = 60
 
-Word = Literal["in_step", "syncing", "behind", "node_stalled", "node_lost", "down", "empty", "retired"]
+Word = Literal["in_step", "syncing", "split", "behind", "node_stalled", "node_lost", "down", "empty", "retired"]
 
 
 class LastHour(msgspec.Struct, frozen=True):
@@ -49,7 +49,8 @@ class NetworkStatus(NetworkState, frozen=True, kw_only=True):
     """The state of a network as in /ready, with its last hour, its last verification, and its last comparison with the
     node's ledger, which the indexer makes once in each epoch.
 
-    `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `behind` if the last
+    `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `split` while
+    the chains of its nodes differ; `behind` if the last
     block is too old for another reason; `node_stalled` and `node_lost`; `down` if no indexer runs; `empty` before the
     first block; `retired`. `last_hour` and `last_verify` are null before the first block, and `last_verify` also before
     the first verification. `last_comparison` is empty before the first comparison. It lists what was compared, by kind.
@@ -104,6 +105,8 @@ def state_of(network: NetworkState) -> Word:
         return "empty"
     if network.phase is not Phase.LIVE or network.node == "syncing":
         return "syncing"
+    if network.splits:
+        return "split"
     return "in_step" if network.ready else "behind"
 
 

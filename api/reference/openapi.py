@@ -492,6 +492,8 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
             yield network_mismatch()
         if route.scope:
             yield from (errors.scope_not_covered(route.scope), errors.network_not_available())
+            if not issubclass(route.ask, EventsAsk):
+                yield errors.chain_split()
             yield errors.too_many_concurrent_requests("requests")
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
     elif route.access != "open":

@@ -103,6 +103,7 @@ class _Read(_OfApiKey):
     """A question about the chain, of any server or, if it is about the caller's most recent actions, of the primary."""
 
     async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
+        self._services.chain_splits.check(who.key.network)
         route, key, http, notes = self.route, who.key, request.http, request.notes
         if_none_match = http.headers.get("If-None-Match", "")
 
@@ -158,6 +159,7 @@ class _ReadWithBody(_Read):
     """A question with a body: several ids, or a transaction to evaluate."""
 
     async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
+        self._services.chain_splits.check(who.key.network)
         # The header is only validated: a repeated request just reads again.
         idempotency.key_of(request.http)
         _, body = await self._body(request, None)
@@ -174,6 +176,7 @@ class _Change(_OfApiKey):
 
     async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
         services, key, once = self._services, who.key, idempotency.key_of(request.http)
+        services.chain_splits.check(key.network)
         body_hash, body = await self._body(request, once)
         async with services.nodes.turn(key.network, key.credential_id), services.submission_pool.acquire() as db:
             primary = services.chain_servers.primary

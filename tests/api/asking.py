@@ -35,7 +35,7 @@ from devnet.blocks import Genesis, Recorded
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.ledger.reader import GENESIS_ERAS
-from shared import address, database, schema, servers, settings
+from shared import address, database, schema, servers, settings, splits
 from shared.ledger import parse_pool_id
 from shared.network import PREVIEW
 from shared.packed import unpack_pool_parameters
@@ -45,6 +45,7 @@ from tests.api.locks import until_blocked
 from tests.api.partners import ALL, BOOTSTRAP_KEY, NOWHERE
 from tests.chain.harness import blocks_of, recorded
 from tests.chain.written import Written
+from tests.patience import PATIENCE_S
 from tests.wallet import ADA, Wallet
 
 Json = dict[str, Any]
@@ -153,6 +154,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await _ask_about_chain(asking, key, about)
                 await _ask_for_events(asking, key, url, db, about)
                 await _ask_for_bytes(asking, key, environment, about)
+                await _ask_in_a_split(asking, key, {**environment, **ready}, about, db)
                 await _ask_to_submit(asking, key, node, about, db)
                 await _ask_without_right(asking, partner, about)
                 await _ask_wrongly(asking, partner, key)
@@ -502,6 +504,22 @@ async def _ask_for_bytes(asking: Recorder, key: str, environment: Mapping[str, s
         await asking.ok("list_block_transaction_cbor", listed, key)
         await asking.ok("list_script_redeemers", f"GET /v1/scripts/{_SCRIPT}/redeemers", key)
     asking.api = first_api
+
+
+async def _ask_in_a_split(
+    asking: Recorder, key: str, environment: Mapping[str, str], about: Subjects, db: asyncpg.Connection
+) -> None:
+    """Send a question while the chain is split, to an API that then refuses it."""
+    ours, theirs = (splits.ChainBlock(20 * number, number, f"{number:064x}") for number in (20, 30))
+    await splits.note(db, PREVIEW, 2, None, ours, theirs)
+    first_api = asking.api
+    async with serving({**environment, "ON_SPLIT": "refuse"}) as asking.api:
+        async with asyncio.timeout(PATIENCE_S):
+            while (await asking.api.get(f"/v1/tx/hash/{about.tx_hash}", key)).status != 503:
+                await asyncio.sleep(0.05)
+        await asking.refused("chain_split", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", key)
+    asking.api = first_api
+    await splits.end_all(db, PREVIEW)
 
 
 def _without_cbor(frame: bytes) -> bytes:

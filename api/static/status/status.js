@@ -16,6 +16,7 @@ const OLD_SNAPSHOT_S = 60;
 const STATES = {
   in_step: ["In step", "good"],
   syncing: ["Syncing", "busy"],
+  split: ["Chain split", "bad"],
   behind: ["Behind", "bad"],
   node_stalled: ["Node stalled", "bad"],
   node_lost: ["Node lost", "bad"],

@@ -1873,10 +1873,11 @@ class NetworkState(TypedDict):
     the last one, and `failing_tasks` lists its background tasks that were failing then. `lock_wait_s` is how
     long its commit has waited for a lock that another session of the database holds, null if it does not
     wait. `refused` says why the last indexer has stopped by itself. `ready` is true if chain requests are
-    answered from a block that is recent enough (READY_LAG_S). `retired` networks have no indexer on purpose.
-    `pools_stake_mismatch` is the number of pools whose live stake differed from the node's at the last
-    comparison (one per epoch). `nodes` are the nodes of OGMIOS_URL_…, if there are several, while the indexer
-    is running and live; `splits` are those whose chain differs.
+    answered from a block that is recent enough (READY_LAG_S), and not refused because of a split (ON_SPLIT).
+    `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of pools whose live
+    stake differed from the node's at the last comparison (one per epoch). `nodes` are the nodes of
+    OGMIOS_URL_…, if there are several, while the indexer is running and live; `splits` are those whose chain
+    differs.
     """
 
     network: str
@@ -1989,11 +1990,11 @@ class NetworkStatus(TypedDict):
     """The state of a network as in /ready, with its last hour, its last verification, and its last comparison
     with the node's ledger, which the indexer makes once in each epoch.
 
-    `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `behind` if
-    the last block is too old for another reason; `node_stalled` and `node_lost`; `down` if no indexer runs;
-    `empty` before the first block; `retired`. `last_hour` and `last_verify` are null before the first block,
-    and `last_verify` also before the first verification. `last_comparison` is empty before the first
-    comparison. It lists what was compared, by kind.
+    `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `split`
+    while the chains of its nodes differ; `behind` if the last block is too old for another reason;
+    `node_stalled` and `node_lost`; `down` if no indexer runs; `empty` before the first block; `retired`.
+    `last_hour` and `last_verify` are null before the first block, and `last_verify` also before the first
+    verification. `last_comparison` is empty before the first comparison. It lists what was compared, by kind.
     """
 
     network: str
@@ -2033,7 +2034,7 @@ class NetworkStatus(TypedDict):
     pools_stake_mismatch: int | None
     nodes: list[WatchedNode]
     splits: list[ChainSplit]
-    state: Literal["behind", "down", "empty", "in_step", "node_lost", "node_stalled", "retired", "syncing"]
+    state: Literal["behind", "down", "empty", "in_step", "node_lost", "node_stalled", "retired", "split", "syncing"]
     last_hour: LastHour | None
     last_verify: Verification | None
     last_comparison: list[Comparison]
