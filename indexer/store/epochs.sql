@@ -3,31 +3,30 @@
 -- name: stake_snapshot
 -- Stake snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators
 -- in outputs and, separately, in rewards as last read. In bulk no rewards are recorded, nor the single delegators.
--- Cost: two passes over all delegations, see bench/pools.py.
-WITH members AS (
+-- Cost: a pass over all delegations, which it sorts, see bench/pools.py.
+WITH of_pool AS MATERIALIZED (
+    SELECT pool_no, sum(balance)::bigint AS lovelace, sum(count(*)) OVER (ORDER BY pool_no) - count(*) AS seq,
+           string_agg(int4send(stake_no) || int8send(balance), '' ORDER BY stake_no)
+               FILTER (WHERE EXISTS (SELECT FROM tip WHERE phase = 'live')) AS entries
+    FROM delegation GROUP BY pool_no
+), members AS (
     INSERT INTO stake_snapshot (epoch_no, pool_no, first_stake_no, first_seq, entries)
     SELECT $1 + 1, pool_no, ('x' || encode(substr(part, 1, 4), 'hex'))::bit(32)::integer, seq + first / 12, part
-    FROM (
-        SELECT pool_no, sum(count(*)) OVER (ORDER BY pool_no) - count(*) AS seq,
-               string_agg(int4send(stake_no) || int8send(balance), '' ORDER BY stake_no) AS entries
-        FROM delegation WHERE EXISTS (SELECT FROM tip WHERE phase = 'live') GROUP BY pool_no
-    ) of_pool
+    FROM of_pool
     CROSS JOIN LATERAL (
         SELECT first, substr(entries, first + 1, 768) AS part FROM generate_series(0, length(entries) - 1, 768) AS first
     ) rows_of_64
-), balances AS MATERIALIZED (
-    SELECT pool_no, sum(balance)::bigint AS lovelace FROM delegation GROUP BY pool_no
 ), lists AS (
     SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM delegator_bucket GROUP BY pool_no
 ), rewards AS (
     INSERT INTO pool_reward (pool_no, epoch_no, lovelace)
-    SELECT pool_no, $1 + 1, lists.lovelace - balances.lovelace
-    FROM lists JOIN balances USING (pool_no)
-    WHERE lists.lovelace > balances.lovelace AND EXISTS (SELECT FROM tip WHERE phase = 'live')
+    SELECT pool_no, $1 + 1, lists.lovelace - of_pool.lovelace
+    FROM lists JOIN of_pool USING (pool_no)
+    WHERE lists.lovelace > of_pool.lovelace AND EXISTS (SELECT FROM tip WHERE phase = 'live')
     ON CONFLICT (pool_no, epoch_no) DO UPDATE SET lovelace = excluded.lovelace
 )
 INSERT INTO pool_epoch (pool_no, epoch_no, active_stake)
-SELECT pool_no, $1 + 1, lovelace FROM balances WHERE lovelace > 0
+SELECT pool_no, $1 + 1, lovelace FROM of_pool WHERE lovelace > 0
 
 -- name: reap
 -- Reap every pool that retires in epoch $1, unless the retirement was cancelled or moved, and empty its list of
