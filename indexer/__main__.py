@@ -33,8 +33,8 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.ogmios import record as recording
+from indexer.snapshot import download, signing, take
 from indexer.snapshot import restore as restoring
-from indexer.snapshot import take
 from indexer.store import backward, beginning, finish_bulk, position
 from indexer.sync import check, follow, leading, status
 from indexer.sync.choice import NodeChoice
@@ -376,16 +376,23 @@ _JOBS = min(os.cpu_count() or 1, 4)
 def snapshot(
     network: NetworkOption,
     out: Annotated[Path, typer.Option("--out", help="Folder to write; it must be empty or not exist.")],
+    since: Annotated[
+        Path | None, typer.Option("--since", help="manifest.json of an earlier snapshot, whose parts to reuse.")
+    ] = None,
+    sign_with: Annotated[
+        Path | None, typer.Option("--sign-with", help="PEM file of the private key (Ed25519) that signs the manifest.")
+    ] = None,
     jobs: JobsOption = _JOBS,
 ) -> None:
     """Write a consistent copy of the index to a folder; can run beside the indexer.
 
-    The folder gets a dump in the directory format of pg_dump, and a manifest with the tip and a checksum of each file.
+    The folder gets files with rows, and a manifest with the tip and a checksum of each file.
     """
 
     async def copy(db: asyncpg.Connection, url: str) -> int:
+        key = None if sign_with is None else signing.private_key(sign_with)
         with _bar() as tell:
-            taken = await take.take(db, url, network, out, jobs, tell)
+            taken = await take.take(db, url, network, out, jobs, tell, since=since, key=key)
         print(f"{network.name} up to {taken} in {out}")
         return 0
 
@@ -395,19 +402,41 @@ def snapshot(
 @commands.command()
 def restore(
     network: NetworkOption,
-    folder: Annotated[Path, typer.Option("--from", help="Folder of the snapshot.")],
+    source: Annotated[str, typer.Option("--from", help="Folder of the snapshot, or its URL.")],
+    into: Annotated[
+        Path | None,
+        typer.Option("--download", help="Folder for a snapshot from a URL; what it has is not downloaded again."),
+    ] = None,
+    signed_by: Annotated[
+        Path | None,
+        typer.Option("--signed-by", help="PEM file of the public key (Ed25519) that signed it; required for a URL."),
+    ] = None,
     jobs: JobsOption = _JOBS,
     embedded: EmbeddedOption = False,
 ) -> None:
     """Fill an empty network from a snapshot; the next `run` continues there."""
 
     async def fill(db: asyncpg.Connection, url: str) -> int:
+        key = None if signed_by is None else signing.public_key(signed_by)
+        folder = Path(source) if into is None else into
         async with _leading(db, url, network):
             with _bar() as tell:
-                restored = await restoring.restore(db, url, network, folder, jobs, tell)
+                if into is not None and key is not None:
+                    await restoring.refuse_filled(db, network)
+                    await download.download(source, into, key, network, jobs, tell)
+                restored = await restoring.restore(db, url, network, folder, jobs, tell, key=key)
         print(f"{network.name} is at {restored}")
         return 0
 
+    try:
+        if download.is_url(source):
+            download.check_url(source)
+    except CopyRefused as refused:
+        raise typer.Exit(lifecycle.fail(refused)) from None
+    if download.is_url(source) and (into is None or signed_by is None):
+        raise typer.Exit(lifecycle.fail("--from with a URL requires --download and --signed-by"))
+    if not download.is_url(source) and into is not None:
+        raise typer.Exit(lifecycle.fail("--download requires --from with a URL"))
     raise typer.Exit(_run_on_database(network, fill, create=embedded))
 
 

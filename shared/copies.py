@@ -15,9 +15,6 @@ import msgspec
 
 from shared import schema
 
-FORMAT = 1
-"""The version of the layout of a copy's folder; another version of the program may not know it."""
-
 MANIFEST = "manifest.json"
 
 _CHUNK_BYTES, _ROWS_BYTES = 1 << 20, 1 << 18
@@ -35,18 +32,19 @@ class TableFile(msgspec.Struct, frozen=True):
 
 
 class CopiedFile(msgspec.Struct, frozen=True):
-    """A file of a copy. `table` is None for pg_dump's own table of contents."""
+    """A file of a copy."""
 
     size_bytes: int
     sha256: str
-    table: TableFile | None
+    table: TableFile
 
 
 class Manifest(msgspec.Struct, frozen=True):
     """What all manifests have in common.
 
-    Each kind has these fields, too, among its own: `format` is FORMAT, `program_version` and `schema_version` are those
-    of the program that made the copy, and `checksum` is the SHA-256 of the manifest's own text while it is empty.
+    Each kind has these fields, too, among its own: `format` is the version of its folder's layout, `program_version`
+    and `schema_version` are those of the program that made the copy, and `checksum` is the SHA-256 of the manifest's
+    own text while it is empty.
     """
 
     def text(self) -> bytes:
@@ -87,28 +85,35 @@ def write(folder: Path, manifest: Sealed) -> Sealed:
     return sealed
 
 
-def read(folder: Path, kind: type[Sealed], what: str) -> Sealed:
-    """The manifest of a copy. `what` names the kind of copy.
-
-    Raises CopyRefused if the manifest is missing, damaged, or of another format.
-    """
-    path = folder / MANIFEST
+def read_text(path: Path, what: str, most_bytes: int = 1 << 20) -> bytes:
+    """The text of a manifest. `what` names the kind of copy. Raises CopyRefused if it is missing or too long."""
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = file.read(most_bytes + 1)
     except FileNotFoundError:
-        raise CopyRefused(f"{path} is missing: {folder} holds no complete {what}") from None
+        raise CopyRefused(f"{path} is missing: {path.parent} holds no complete {what}") from None
     except OSError as cause:
         raise CopyRefused(f"{path} can't be read: {cause.strerror}") from cause
+    if len(text) > most_bytes:
+        raise CopyRefused(f"{path} is damaged: it has more than {most_bytes} bytes")
+    return text
+
+
+def parse(text: bytes, kind: type[Sealed], where: str, *, form: int) -> Sealed:
+    """The manifest of that text, which comes from `where`. `form` is the format that this program knows.
+
+    Raises CopyRefused if the manifest is damaged or of another format.
+    """
     try:
-        form = msgspec.json.decode(text, type=_Format).format
-        if form != FORMAT:
-            raise CopyRefused(f"{path} has format {form}, this program reads format {FORMAT}")
+        found = msgspec.json.decode(text, type=_Format).format
+        if found != form:
+            raise CopyRefused(f"{where} has format {found}, this program reads format {form}")
         manifest = msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError as cause:
-        raise CopyRefused(f"{path} is damaged: {cause}") from cause
+    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+        raise CopyRefused(f"{where} is damaged: {cause}") from cause
     # NOTE: compared as text, so that a changed byte is found anywhere, even between the values.
     if manifest.sealed().text() != text:
-        raise CopyRefused(f"{path} is damaged: its checksum does not match")
+        raise CopyRefused(f"{where} is damaged: its checksum does not match")
     return manifest
 
 

@@ -53,19 +53,6 @@ def connecting(url: str) -> Connecting:
     )
 
 
-def for_programs(url: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The parameters of an address for programs that use libpq, and the settings of the session that asyncpg makes of
-    all others.
-    """
-    given = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
-    if "database" in given:
-        given["dbname"] = given.pop("database")
-    known = {name: value for name, value in given.items() if name in _OF_BOTH or name in _OF_LIBPQ_ALONE}
-    if len(hosts.split(url)) > 1:
-        known.setdefault("target_session_attrs", "read-write")
-    return known, {name: value for name, value in given.items() if name not in known}
-
-
 def check(url: str) -> None:
     """Raise Unsupported if an address of one or several hosts has a parameter that is not supported."""
     connecting(hosts.split(url)[0])
@@ -150,31 +137,6 @@ _OF_LIBPQ_ALONE = {
 }
 """What libpq knows and asyncpg does not, with the supported values."""
 
-_OF_BOTH = frozenset(
-    (
-        "application_name",
-        "dbname",
-        "gsslib",
-        "host",
-        "krbsrvname",
-        "options",
-        "passfile",
-        "password",
-        "port",
-        "service",
-        "ssl_max_protocol_version",
-        "ssl_min_protocol_version",
-        "sslcert",
-        "sslcrl",
-        "sslkey",
-        "sslmode",
-        "sslnegotiation",
-        "sslpassword",
-        "sslrootcert",
-        "target_session_attrs",
-        "user",
-    )
-)
 _SUPPORTED = _OF_LIBPQ_ALONE | {
     "sslmode": _one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
     "sslnegotiation": _one_of("postgres", "direct"),

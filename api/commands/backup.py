@@ -17,6 +17,8 @@ from shared import copies, schema, sql
 from shared.copies import CopiedFile, CopyRefused, TableFile
 from shared.version import VERSION
 
+FORMAT = 1
+
 _SCHEMA = "partner"
 
 
@@ -77,11 +79,12 @@ async def restore(db: asyncpg.Connection, folder: Path, *, replace: bool) -> Bac
     They must have no partners unless `replace` is set, and no other process may use the database. Raises CopyRefused
     before anything is written if that is not so, or if the backup is damaged or does not fit.
     """
-    backup = copies.read(folder, Backup, "backup")
+    path = folder / copies.MANIFEST
+    backup = copies.parse(copies.read_text(path, "backup"), Backup, str(path), form=FORMAT)
     copies.refuse_other_schema(backup, "backup")
     tables = await _tables.all(db)
-    paths = {file.table.name: folder / name for name, file in backup.files.items() if file.table is not None}
-    columns = {file.table.name: file.table.columns for file in backup.files.values() if file.table is not None}
+    paths = {file.table.name: folder / name for name, file in backup.files.items()}
+    columns = {file.table.name: file.table.columns for file in backup.files.values()}
     if {name: set(names) for name, names in columns.items()} != {table.name: set(table.columns) for table in tables}:
         raise CopyRefused(f"the backup does not have the tables of schema version {schema.VERSION}")
     await copies.check(folder, backup.files)
@@ -127,7 +130,7 @@ async def _copied(db: asyncpg.Connection, out: Path) -> Backup:
             checksum = await copies.sha256(path)
             files[path.name] = CopiedFile(path.stat().st_size, checksum, TableFile(table.name, table.columns))
     return Backup(
-        format=copies.FORMAT,
+        format=FORMAT,
         made_at=datetime.now(UTC).replace(microsecond=0),
         program_version=VERSION,
         schema_version=schema.VERSION,

@@ -114,7 +114,7 @@ async def snapshot(database_url: str, db: asyncpg.Connection, tmp_path: Path) ->
 async def test_one_changed_byte_in_any_file_is_refused_by_the_files_name(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
-    files = [snapshot / copies.MANIFEST, *(snapshot / manifest.DUMP).iterdir()]
+    files = [snapshot / copies.MANIFEST, *(snapshot / manifest.PARTS).iterdir()]
     assert len(files) > 30
     for path in files:
         content = path.read_bytes()
@@ -131,17 +131,17 @@ async def test_one_changed_byte_in_any_file_is_refused_by_the_files_name(
 async def test_missing_longer_and_foreign_files_are_refused(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
-    toc = snapshot / manifest.DUMP / "toc.dat"
-    content = toc.read_bytes()
-    toc.unlink()
-    with pytest.raises(CopyRefused, match=f"^{toc} is missing$"):
+    part = next((snapshot / manifest.PARTS).glob("tx-*"))
+    content = part.read_bytes()
+    part.unlink()
+    with pytest.raises(CopyRefused, match=f"^{part} is missing$"):
         await restored(db, database_url, snapshot)
-    toc.write_bytes(content + b"\0")
-    with pytest.raises(CopyRefused, match=f"^{toc} is damaged: it has {len(content) + 1} bytes"):
+    part.write_bytes(content + b"\0")
+    with pytest.raises(CopyRefused, match=f"^{part} is damaged: it has {len(content) + 1} bytes"):
         await restored(db, database_url, snapshot)
-    toc.write_bytes(content)
-    (toc.parent / "other").touch()
-    with pytest.raises(CopyRefused, match=f"^{toc.parent / 'other'} is not in the manifest$"):
+    part.write_bytes(content)
+    (part.parent / "other").touch()
+    with pytest.raises(CopyRefused, match=f"^{part.parent / 'other'} is not in the manifest$"):
         await restored(db, database_url, snapshot)
     (snapshot / copies.MANIFEST).unlink()
     with pytest.raises(CopyRefused, match=r"manifest.json is missing: .* holds no complete snapshot$"):
@@ -153,10 +153,10 @@ async def test_a_snapshot_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(CopyRefused, match=r"^the snapshot is for preview, expected mainnet$"):
         await restore(db, database_url, MAINNET, snapshot, 2, lambda *_: None)
-    fitting = copies.read(snapshot, Manifest, "snapshot")
+    fitting = manifest.read(snapshot / copies.MANIFEST)
     for change, refusal in (
         ({"schema_version": 5}, "^the snapshot has schema version 5, expected "),
-        ({"format": 2}, "manifest.json has format 2, this program reads format 1$"),
+        ({"format": 1}, "manifest.json has format 1, this program reads format 2$"),
         ({"files": {}}, "^the snapshot does not have the tables of schema version "),
     ):
         copies.write(snapshot, msgspec.structs.replace(fitting, **change))

@@ -48,8 +48,6 @@ def test_a_parameter_of_libpq_never_reaches_the_server_as_a_setting() -> None:
             assert name in str(named)
         else:
             assert parse_qs(urlsplit(url).query).keys() <= OF_ASYNCPG, name
-        of_programs, of_session = libpq.for_programs(f"postgresql://db/ledger?{name}=1")
-        assert (of_programs, of_session) == ({name: "1"}, {})
 
 
 def test_times_and_keepalives_are_translated() -> None:
