@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from shared import schema, sql
+from shared import notices, schema, sql
 from shared.network import Network
 
 NodeWord = Literal["followed", "in_step", "behind", "ahead", "diverged", "unreachable", "wrong_network"]
@@ -48,6 +48,12 @@ class ChainSplit(msgspec.Struct, frozen=True):
     node_tip: ChainBlock
 
 
+class SplitNotice(ChainSplit, frozen=True):
+    """A split has `begun` or `ended`, as events tell of it: docs/decisions/0079."""
+
+    state: Literal["begun", "ended"]
+
+
 def judge(ours: ChainBlock, theirs: ChainBlock | None, common: ChainBlock | None, split_blocks: int) -> NodeWord:
     """How a node's chain with the tip `theirs` (None: the origin) stands to ours. `common` is their last common block.
 
@@ -69,17 +75,19 @@ async def note(
     our_tip: ChainBlock,
     node_tip: ChainBlock,
 ) -> None:
-    """Note that the chain of a node differs. Raises WrongSchema."""
+    """Note that the chain of a node differs, with a notice if it is new. Raises WrongSchema."""
     blocks = *_columns(common), *_columns(our_tip), *_columns(node_tip)
     async with schema.commit(db):
         if await _go_on.run(db, network.network_id, node, *blocks) == "UPDATE 0":
-            await _begin.run(db, network.network_id, node, *blocks)
+            await _tell(db, network, await _begin.only(db, network.network_id, node, *blocks), "begun")
 
 
 async def end(db: sql.Connection, network: Network, node: int) -> None:
-    """Note that the chain of a node does not differ any more. Raises WrongSchema."""
+    """Note that the chain of a node does not differ any more, with a notice. Raises WrongSchema."""
     async with schema.commit(db):
-        await _end.run(db, network.network_id, node)
+        ended = await _end.one(db, network.network_id, node)
+        if ended is not None:
+            await _tell(db, network, ended, "ended")
 
 
 async def end_all(db: sql.Connection, network: Network) -> None:
@@ -91,6 +99,36 @@ async def end_all(db: sql.Connection, network: Network) -> None:
 async def open_nodes(db: sql.Connection, network: Network) -> list[int]:
     """The nodes whose chains differ."""
     return await _open_nodes.all(db, network.network_id)
+
+
+class _Row(msgspec.Struct, frozen=True):
+    node: int
+    noticed_at: datetime
+    slot_no: int | None
+    block_no: int | None
+    block_hash: bytes | None
+    our_slot_no: int
+    our_block_no: int
+    our_block_hash: bytes
+    node_slot_no: int
+    node_block_no: int
+    node_block_hash: bytes
+
+
+async def _tell(db: sql.Connection, network: Network, row: _Row, state: Literal["begun", "ended"]) -> None:
+    """Add the notice of a split, in the commit that notes its beginning or its end."""
+    common = None
+    if row.slot_no is not None and row.block_no is not None and row.block_hash is not None:
+        common = ChainBlock(row.slot_no, row.block_no, row.block_hash.hex())
+    notice = SplitNotice(
+        node=row.node,
+        noticed_at=row.noticed_at,
+        common=common,
+        our_tip=ChainBlock(row.our_slot_no, row.our_block_no, row.our_block_hash.hex()),
+        node_tip=ChainBlock(row.node_slot_no, row.node_block_no, row.node_block_hash.hex()),
+        state=state,
+    )
+    await notices.add(db, network, "chain_split", msgspec.json.encode(notice).decode())
 
 
 def _columns(block: ChainBlock | None) -> tuple[int | None, int | None, bytes | None]:
@@ -105,6 +143,6 @@ decode_splits = msgspec.json.Decoder(list[ChainSplit]).decode
 
 _sql = sql.beside(__file__)
 _go_on = _sql.command("go_on")
-_begin = _sql.command("begin")
-_end = _sql.command("end")
+_begin = _sql.query("begin", _Row)
+_end = _sql.query("end", _Row)
 _open_nodes = _sql.values("open_nodes", int)

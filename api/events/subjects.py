@@ -36,6 +36,7 @@ EventKind = Literal[
     "key.expiring",
     "quota.80",
     "quota.100",
+    "chain_split",
 ]
 Direction = Literal["in", "out", "both"]
 SubjectName = Literal["address", "stake_address", "payment_credential", "asset", "policy_id", "pool_id", "label"]
@@ -53,6 +54,7 @@ KIND_LETTERS: dict[EventKind, bytes] = {
     "key.expiring": b"k",
     "quota.80": b"8",
     "quota.100": b"9",
+    "chain_split": b"f",
 }
 _KIND_OF = {letter: kind for kind, letter in KIND_LETTERS.items()}
 
@@ -87,6 +89,7 @@ SUBJECTS_OF: dict[EventKind, tuple[SubjectName, ...]] = {
     "key.expiring": (),
     "quota.80": (),
     "quota.100": (),
+    "chain_split": (),
 }
 """The kinds of subjects that each kind of event has; those without one tell of everything, or of the caller's own."""
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from api.events import expiring
@@ -13,7 +14,7 @@ from api.events import follower as following
 from api.events import log as logs
 from api.events.follower import Follower
 from api.sources import retention
-from shared import database, notices
+from shared import database, notices, splits
 from shared.network import PREVIEW
 from shared.settings import read
 from tests.api.client import Client, Reply
@@ -316,6 +317,28 @@ async def test_an_expiring_key_is_told_once_to_its_own_credential(
     assert listed == [{"kind": "key.expiring", "subject": None, "direction": "both", "least_quantity": "0"}]
     removed = await telling.call("POST", f"/{ours}/subjects/remove", {"subjects": [{"kind": "key.expiring"}]})
     assert removed.body["data"]["subject_count"] == 0
+
+
+async def test_a_split_is_told_when_it_begins_and_when_it_ends(telling: Telling, db: asyncpg.Connection) -> None:
+    common, ours, theirs = (splits.ChainBlock(20 * number, number, f"{number:064x}") for number in (20, 40, 50))
+    asking = await telling.subscribe({"kind": "chain_split"}, confirmations=5)
+    other = await telling.subscribe({"kind": "epoch"})
+    await telling.append(20)
+    for tip in (ours, theirs):
+        await splits.note(db, PREVIEW, 2, common, tip, theirs)
+        await telling.told()
+    for _ in range(2):
+        await splits.end(db, PREVIEW, 2)
+        await telling.told()
+    begun, ended = (await telling.events(asking)).body["data"]
+    assert [(event["action"], event["kind"], event["object"]["state"]) for event in (begun, ended)] == [
+        ("notice", "chain_split", "begun"),
+        ("notice", "chain_split", "ended"),
+    ]
+    assert begun["object"]["common"] == msgspec.to_builtins(common)
+    assert [event["object"]["our_tip"] for event in (begun, ended)] == msgspec.to_builtins([ours, theirs])
+    assert begun["object"]["noticed_at"] == ended["object"]["noticed_at"]
+    assert (await telling.events(other)).body["data"] == []
 
 
 async def test_every_key_of_an_account_is_told_what_becomes_of_its_submissions(

@@ -567,6 +567,7 @@ async def test_a_split_is_noted_for_as_long_as_it_lasts(
             first.blocks[-1].id,
             second.blocks[-1].id,
         )
+        assert await told_of_splits(db) == ["begun"]
         assert any("the chain of preview has split" in reason for reason in network_state.reasons(found))
         second.drop_connections()
         await second._runner.cleanup()  # type: ignore[union-attr]  # it listens
@@ -578,3 +579,10 @@ async def test_a_split_is_noted_for_as_long_as_it_lasts(
             async with asyncio.timeout(PATIENCE_S):
                 while await db.fetchval("SELECT count(*) FROM partner.chain_split"):
                     await asyncio.sleep(0.02)
+        assert await told_of_splits(db) == ["begun", "ended"]
+
+
+async def told_of_splits(db: asyncpg.Connection) -> list[str]:
+    """What notices say of splits, in their order."""
+    rows = await db.fetch("SELECT body::json ->> 'state' FROM partner.event_notice ORDER BY notice_no")
+    return [row[0] for row in rows]

@@ -1323,6 +1323,7 @@ class SubscriptionSubject(TypedDict):
 
     kind: Literal[
         "block",
+        "chain_split",
         "delegation",
         "epoch",
         "key.expiring",
@@ -1366,6 +1367,7 @@ class ToldEvent(TypedDict):
     kind: (
         Literal[
             "block",
+            "chain_split",
             "delegation",
             "epoch",
             "key.expiring",
