@@ -61,8 +61,6 @@ class Connection:
 
     async def send(self, method: str, **params: object) -> None:
         """Send a request; `receive` gives its answer after those of earlier ones."""
-        if not self._awaited and self._url != self._addresses.in_use:
-            await self.drop()
         self._asked += 1
         request = {"jsonrpc": "2.0", "method": method, "id": self._asked} | ({"params": params} if params else {})
         try:
@@ -89,6 +87,11 @@ class Connection:
         if answer.result is msgspec.UNSET:
             raise NodeAway("an answer without a result")
         return answer.result
+
+    async def leave_former_node(self) -> None:
+        """Disconnect from a node that is not in use any more. Only between readings: one stays with its node."""
+        if self._ws is not None and self._url != self._addresses.in_use:
+            await self.drop()
 
     def gave_no_answer(self) -> None:
         """Note that the node did not answer in time: the next request goes to another one, if there is one."""

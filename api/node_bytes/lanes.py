@@ -79,6 +79,7 @@ class Lanes:
             await connection.drop()
 
     async def _on(self, connection: Connection, work: Callable[[Connection], Awaitable[Found]]) -> Found:
+        await connection.leave_former_node()
         was_open = connection.is_open
         try:
             return await self._whole(connection, work)

@@ -108,7 +108,7 @@ class NodeConnection:
         self._asked += 1
         request = {"jsonrpc": "2.0", "method": method, "id": self._asked} | ({"params": params} if params else {})
         text = json.dumps(request)
-        if self._client is not None and self._url != self._addresses.in_use:
+        if again and self._client is not None and self._url != self._addresses.in_use:
             self.close()
         was_idle = self._client is not None
         try:

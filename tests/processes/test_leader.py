@@ -1,5 +1,6 @@
 """A hung leader is replaced, and does no harm when it resumes."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -46,3 +47,21 @@ def test_a_hung_leader_is_replaced_and_becomes_the_standby(
         with straight.indexing("preview", node.url) as process:
             straight.reaches("preview", blocks[44], process)
             assert differences(straight.dump("preview"), ledgerline.dump("preview")) == []
+
+
+def test_the_second_node_of_a_setting_is_watched_and_followed_once_the_first_is_lost(
+    ledgerline: Ledgerline, indexer: Callable[[str], Process], blocks: list[Json]
+) -> None:
+    def nodes() -> list[str]:
+        state = json.loads(ledgerline.run("indexer", "status", "--network", "preview", "--json").stdout)
+        return [node["state"] for node in state["nodes"]]
+
+    with Node(preview(30)) as second:
+        with Node(preview(30)) as first:
+            process = indexer(f"{first.url},{second.url}")
+            ledgerline.reaches("preview", blocks[29], process)
+            until("both are compared", lambda: nodes() == ["followed", "in_step"], every_s=1)
+        second.do(second.server.grow, 1)
+        ledgerline.reaches("preview", blocks[30], process)
+        until("the first is away", lambda: nodes() == ["unreachable", "followed"], every_s=1)
+    assert process.stop() == 0

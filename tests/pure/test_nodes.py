@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from api.sources.node_addresses import NodeAddresses
+from api.sources.node_addresses import FIRST_AGAIN_AFTER_S, NodeAddresses
 from api.sources.nodes import EVALUATIONS, Node, NodeAway, NodeConnection, NodeRefused
 from tests.patience import PATIENCE_S
 
@@ -64,6 +65,26 @@ def test_the_mempool_is_not_asked_on_a_connection_that_has_not_acquired_it() -> 
         assert asked == ["submitTransaction", "acquireMempool", "hasTransaction"]
         with pytest.raises(NodeRefused):
             node.submit(b"", b"")
+
+
+def test_the_next_node_is_asked_if_the_first_is_away_and_the_first_again_later() -> None:
+    """Not between the parts of one question, such as whether the mempool has a transaction."""
+    now = [0.0]
+    with socket.create_server(("127.0.0.1", 0)) as closed, losing("none", after=0) as (second, asked):
+        away = f"ws://127.0.0.1:{closed.getsockname()[1]}"
+        closed.close()
+        addresses = NodeAddresses([away, second._addresses.in_use], lambda: now[0])
+        node = NodeConnection(addresses)
+        assert node.tip_slot_no() == 5
+        assert addresses.in_use == second._addresses.in_use
+        node._ask("acquireMempool")
+        now[0] += FIRST_AGAIN_AFTER_S
+        assert addresses.in_use == away
+        node._ask("hasTransaction", again=False, id="")
+        assert asked == ["queryNetwork/tip", "acquireMempool", "hasTransaction"]
+        assert node.tip_slot_no() == 5, "the first is tried, and is still away"
+        assert addresses.in_use != away
+        node.close()
 
 
 # Turns ----------------------------------------------------------------------------------------------------------------
