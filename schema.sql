@@ -380,7 +380,7 @@ CREATE TABLE partner.idempotency_key (
     created_at  timestamptz NOT NULL DEFAULT now(),
     body_hash   bytea       NOT NULL,
     target_id   uuid        NOT NULL,
-    issued_to   text        CHECK (issued_to IN ('credential', 'admin_key')),
+    issued_to   text        CHECK (issued_to IN ('credential', 'admin_key', 'webhook')),
     answer      bytea       CHECK (answer IS NULL OR issued_to IS NULL),
     invalidated bytea[]     NOT NULL
 );
@@ -646,6 +646,72 @@ COMMENT ON TABLE partner.event_notice_once IS
     'The notices of which a credential gets one in each period, written in their commit. Old ones are pruned.';
 COMMENT ON COLUMN partner.event_notice_once.period IS
     'Of key.expiring: when the key expires; of quota.80 and quota.100: when the period of the quota began.';
+
+CREATE TABLE partner.webhook (
+    subscription_no  bigint      PRIMARY KEY REFERENCES partner.subscription ON DELETE CASCADE,
+    delivered_number bigint      NOT NULL,
+    tried            bigint      NOT NULL DEFAULT 0,
+    created_at       timestamptz NOT NULL DEFAULT now(),
+    try_at           timestamptz NOT NULL DEFAULT now(),
+    former_until     timestamptz,
+    revision         uuid        NOT NULL DEFAULT gen_random_uuid(),
+    failures         smallint    NOT NULL DEFAULT 0,
+    state            text        NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'failing', 'ended')),
+    url              text        NOT NULL CHECK (length(url) <= 2048),
+    secret           bytea       NOT NULL,
+    former_secret    bytea,
+    CHECK ((former_secret IS NULL) = (former_until IS NULL))
+) WITH (fillfactor = 50);
+COMMENT ON TABLE partner.webhook IS
+    'Where the events of a subscription are sent to, and how far that has got. The usage aggregator sends them, one '
+    'after another.';
+COMMENT ON COLUMN partner.webhook.delivered_number IS 'The next event that is sent is the one after this number.';
+COMMENT ON COLUMN partner.webhook.revision IS
+    'Another one whenever a request changes url or delivered_number: the result of an attempt from before is ignored.';
+COMMENT ON COLUMN partner.webhook.tried IS 'The number of attempts; the next one has a place in webhook_attempt by it.';
+COMMENT ON COLUMN partner.webhook.try_at IS 'Before this time nothing is sent.';
+COMMENT ON COLUMN partner.webhook.failures IS 'How many attempts to send the next event have failed.';
+COMMENT ON COLUMN partner.webhook.state IS
+    'active: events are sent; paused: by its owner; failing: paused after the last attempt to send an event; ended: '
+    'the endpoint has answered 410 Gone.';
+COMMENT ON COLUMN partner.webhook.secret IS 'What events are signed with, so it is needed as it is.';
+COMMENT ON COLUMN partner.webhook.former_secret IS
+    'The one that a rotation has replaced. It signs as well, until former_until.';
+
+CREATE VIEW partner.webhook_waiting AS
+SELECT webhook.*, credential.admin_key_id
+FROM partner.webhook
+JOIN partner.subscription USING (subscription_no)
+JOIN partner.credential ON credential.id = subscription.credential_id
+JOIN partner.user_account ON user_account.id = credential.user_account_id
+WHERE webhook.state = 'active' AND subscription.last_number > webhook.delivered_number
+  AND subscription.state <> 'ended' AND user_account.status = 'active'
+  AND credential.revoked_at IS NULL AND (credential.expires_at IS NULL OR credential.expires_at > now())
+  AND (credential.scopes = '{}' OR 'events' = ANY (credential.scopes));
+COMMENT ON VIEW partner.webhook_waiting IS
+    'The webhooks with an event to send, now or at try_at. Not those of credentials whose keys are refused.';
+
+CREATE TABLE partner.webhook_attempt (
+    subscription_no bigint      NOT NULL REFERENCES partner.webhook ON DELETE CASCADE,
+    number          bigint      NOT NULL,
+    tried_at        timestamptz NOT NULL,
+    took_ms         integer     NOT NULL,
+    place           smallint    NOT NULL,
+    attempt         smallint    NOT NULL,
+    status          smallint,
+    error           text,
+    PRIMARY KEY (subscription_no, place)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE partner.webhook_attempt IS
+    'The last attempts to send events to each webhook: a new one replaces the oldest.';
+COMMENT ON COLUMN partner.webhook_attempt.attempt IS 'Which attempt to send this event it was: 1, 2, …';
+COMMENT ON COLUMN partner.webhook_attempt.status IS 'That of the answer; null if there was none.';
+
+CREATE TABLE partner.webhook_total (
+    attempts bigint NOT NULL,
+    result   text   PRIMARY KEY
+);
+COMMENT ON TABLE partner.webhook_total IS 'The number of attempts of all webhooks by their result, for metrics.';
 
 -- == chain ==
 

@@ -677,6 +677,22 @@ def block_not_followed() -> Refusal:
     return Refusal(409, "block_not_followed", "The log has no position for this block: load the state again")
 
 
+def webhook_not_found() -> Refusal:
+    """A subscription without a webhook.
+
+    Set one with PUT.
+    """
+    return Refusal(404, "webhook_not_found", "The subscription has no webhook")
+
+
+def webhook_ended() -> Refusal:
+    """A webhook whose endpoint has answered 410 Gone: it wants no more events.
+
+    Set its URL again with PUT, which makes it active.
+    """
+    return Refusal(409, "webhook_ended", "The webhook has ended, since its endpoint has answered 410")
+
+
 def usage_not_recorded() -> Refusal:
     """A request that can't be counted: the disk of the spools is full, or too many records wait in this process.
 
@@ -785,8 +801,8 @@ def idempotency_key_reused() -> Refusal:
 def key_not_shown_again(issued_to: str) -> Refusal:
     """A repeated request whose answer contained a new key. It has been executed once, and the key is not stored.
 
-    If that answer was lost, rotate the credential (`POST /v1/admin/credentials/{id}/rotate`) with a new
-    `Idempotency-Key`. If the answer contained an admin key, revoke it and create another one.
+    If that answer was lost, rotate the credential (`POST /v1/admin/credentials/{id}/rotate`) or the webhook's secret
+    with a new `Idempotency-Key`. If the answer contained an admin key, revoke it and create another one.
     """
     message = f"Already executed: the key of {issued_to} is not shown again"
     return Refusal(409, "key_not_shown_again", message, _REPLAYED)

@@ -132,6 +132,11 @@ def post(path: str, handler: Handler, scope: str, *errors: Refusing, **options: 
     return Route("POST", path, handler, "api key", scope, errors, **options)
 
 
+def put(path: str, handler: Handler, scope: str, *errors: Refusing, **options: Unpack[Options]) -> Route:
+    """A PUT with an API key."""
+    return Route("PUT", path, handler, "api key", scope, errors, **options)
+
+
 def delete(path: str, handler: Handler, scope: str, *errors: Refusing, **options: Unpack[Options]) -> Route:
     """A DELETE with an API key."""
     return Route("DELETE", path, handler, "api key", scope, errors, **options)

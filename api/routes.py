@@ -33,11 +33,11 @@ from api.chain import (
     transactions,
     utxos,
 )
-from api.events import subscriptions
+from api.events import subscriptions, webhooks
 from api.operate import health, metrics, status
 from api.reference import docs, openapi
 from api.repeats.caching import METADATA_WARNING
-from api.route import REQUESTS_COUNTED, Refusing, Route, admin, anyone, delete, get, ordered, post
+from api.route import REQUESTS_COUNTED, Refusing, Route, admin, anyone, delete, get, ordered, post, put
 
 _OF_A_USER = {"status": "POST /v1/admin/users/{id}/suspend"}
 _OF_A_CREDENTIAL = {
@@ -72,7 +72,8 @@ _TOO_LONG, _TOO_MANY_IDS = partial(errors.answer_too_large, "limit", 25), partia
 _USER, _OWN_USER = errors.user_account_not_found, (errors.bootstrap_owns_no_users, errors.user_account_not_found)
 _CREDENTIAL, _LIVE = errors.credential_not_found, errors.credential_not_found_or_revoked
 _DATES = errors.dates_reversed
-_SUBSCRIPTION = errors.subscription_not_found
+_SUBSCRIPTION, _NOT_KEPT = errors.subscription_not_found, partial(errors.events_not_kept, 1)
+_WEBHOOK: tuple[Refusing, ...] = (_SUBSCRIPTION, errors.webhook_not_found)
 _SUBJECTS: tuple[Refusing, ...] = (
     *_ADDRESS,
     *_ACCOUNT,
@@ -301,9 +302,23 @@ ROUTES: tuple[Route, ...] = (
         subscriptions.list_events,
         "events",
         _SUBSCRIPTION,
-        partial(errors.events_not_kept, 1),
+        _NOT_KEPT,
         errors.block_not_followed,
     ),
+    put("/v1/subscriptions/{id}/webhook", webhooks.set_webhook, "events", _SUBSCRIPTION, _NOT_KEPT),
+    get("/v1/subscriptions/{id}/webhook", webhooks.get_webhook, "events", *_WEBHOOK),
+    delete("/v1/subscriptions/{id}/webhook", webhooks.delete_webhook, "events", *_WEBHOOK),
+    post("/v1/subscriptions/{id}/webhook/secret", webhooks.rotate_webhook_secret, "events", *_WEBHOOK),
+    post(
+        "/v1/subscriptions/{id}/webhook/replay",
+        webhooks.replay_webhook,
+        "events",
+        *_WEBHOOK,
+        errors.webhook_ended,
+        _NOT_KEPT,
+    ),
+    post("/v1/subscriptions/{id}/webhook/pause", webhooks.pause_webhook, "events", *_WEBHOOK, errors.webhook_ended),
+    post("/v1/subscriptions/{id}/webhook/resume", webhooks.resume_webhook, "events", *_WEBHOOK, errors.webhook_ended),
     # User accounts ---------------------------------------------------------------------------------------------------
     _users(
         "POST",
@@ -370,6 +385,9 @@ ROUTES: tuple[Route, ...] = (
         "/v1/admin/credentials/{id}/subscriptions",
         admin_subscriptions.list_credential_subscriptions,
         _CREDENTIAL,
+    ),
+    _credentials(
+        "GET", "/v1/admin/credentials/{id}/webhooks", admin_subscriptions.list_credential_webhooks, _CREDENTIAL
     ),
     # Usage, audit log, admin keys ------------------------------------------------------------------------------------
     _usage("GET", "/v1/admin/usage", usage.list_usage_by_credential, _DATES),

@@ -22,9 +22,9 @@ import structlog
 from dramatiq.brokers.redis import RedisBroker
 
 from api.commands.database import migrated
-from api.events import expiring, follower, quotas
+from api.events import deliveries, expiring, follower, quotas
 from api.keys import valkey
-from api.sources import clock, held_snapshots, pool_metadata
+from api.sources import clock, egress, held_snapshots, pool_metadata
 from api.usage import fold
 from api.usage.queue import ACTOR, QUEUE, BreakdownSum, UsageBatch, broker_at
 from shared import database, lifecycle, schema, servers, service_manager, settings, sql, tasks
@@ -156,6 +156,8 @@ class _Aggregator(dramatiq.Middleware):
         for network in NETWORKS:
             following = partial(follower.run, pool, url, network)
             await self._open.enter_async_context(tasks.background(f"events of {network.name}", following))
+        rules = egress.webhook_rules(local=ours.webhooks_local)
+        await self._open.enter_async_context(tasks.background("webhooks", lambda: deliveries.run(url, rules)))
         async with valkey.opened(running.redis_url) as queue:
             await lifecycle.wait_for("valkey", queue.ping, self._stop, lifecycle.WAITED_FOR)
         log.info("aggregator.ready", queue=QUEUE)

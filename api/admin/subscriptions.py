@@ -1,4 +1,4 @@
-"""The subscriptions of a partner's credentials, which only a credential's own key can change."""
+"""The subscriptions of a partner's credentials and their webhooks, which only a credential's own key can change."""
 
 from typing import Annotated
 from uuid import UUID
@@ -8,8 +8,9 @@ from api.admin import audit
 from api.admin.credentials import OneCredential
 from api.answers import Page, Paging
 from api.ask import AdminAsk
-from api.events import subscriptions
+from api.events import subscriptions, webhooks
 from api.events.subscriptions import Subscription
+from api.events.webhooks import SubscriptionWebhook
 from api.parameters import Integer, Offset
 from shared import sql
 
@@ -34,6 +35,20 @@ async def list_credential_subscriptions(
         if await _owned.one(db, page.id, ask.key.id) is None:
             raise errors.credential_not_found()
         data, total = await subscriptions.of_credential(db, page.id, page.limit, page.offset)
+        await audit.record(db, ask, "credential.viewed", page.id)
+    more = page.offset + len(data) < total
+    return Page(data=data, pagination=Paging(page.limit, page.offset, total, more))
+
+
+async def list_credential_webhooks(
+    ask: AdminAsk[SubscriptionsOfCredential, None],
+) -> Page[SubscriptionWebhook, Paging]:
+    """List the webhooks of a credential's subscriptions, newest subscription first, with their last attempts."""
+    page = ask.question
+    async with ask.commit() as db:
+        if await _owned.one(db, page.id, ask.key.id) is None:
+            raise errors.credential_not_found()
+        data, total = await webhooks.of_credential(db, page.id, page.limit, page.offset)
         await audit.record(db, ask, "credential.viewed", page.id)
     more = page.offset + len(data) < total
     return Page(data=data, pagination=Paging(page.limit, page.offset, total, more))

@@ -75,6 +75,12 @@ FROM before
 WHERE credential.id = before.id
 RETURNING credential.id, before.revoked_at IS NULL AS just_now
 
+-- name: drop_webhooks
+-- Delete the webhooks of a deleted account: a URL may hold personal data.
+DELETE FROM partner.webhook USING partner.subscription, partner.credential
+WHERE webhook.subscription_no = subscription.subscription_no AND credential.id = subscription.credential_id
+  AND credential.user_account_id = $1
+
 -- name: erase_answers
 -- Erase the stored answers about a deleted account. Requests in progress have locked the account, so no answer is
 -- missed.

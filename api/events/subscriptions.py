@@ -379,7 +379,7 @@ async def _position(db: Connection, row: _Row, asked: EventsQuestion) -> int:
             raise errors.invalid_parameter(f"after must be at most {row.last_number}, the number of the last event")
         return asked.after
     if asked.after_block is None:
-        return await _number_at.only(db, row.subscription_no, -1)
+        return await before_first_kept(db, row.subscription_no)
     if row.confirmations:
         raise errors.invalid_parameter("after_block needs a subscription without confirmations")
     block = await _followed_block.one(db, row.network_id, asked.after_block)
@@ -387,6 +387,11 @@ async def _position(db: Connection, row: _Row, asked: EventsQuestion) -> int:
     if block is None or row.state != "live" or block.slot_no < row.after_slot_no or block.step < live_step:
         raise errors.block_not_followed()
     return await _number_at.only(db, row.subscription_no, block.step)
+
+
+async def before_first_kept(db: Connection, subscription_no: int) -> int:
+    """The number before that of the first event that is kept."""
+    return await _number_at.only(db, subscription_no, -1)
 
 
 async def of_credential(db: Connection, credential_id: UUID, limit: int, offset: int) -> tuple[list[Subscription], int]:

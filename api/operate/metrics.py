@@ -1,4 +1,5 @@
-"""Prometheus metrics: requests, usage on its way to the tables, credentials that expire, and each network's index.
+"""Prometheus metrics: requests, usage on its way to the tables, credentials that expire, webhooks, and each network's
+index.
 
 No label contains a key, an account or a Cardano address. With several API processes, each writes to files in
 PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped sums them.
@@ -20,7 +21,7 @@ from prometheus_client import (
     Metric,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -53,9 +54,22 @@ class _PoolMetadata(msgspec.Struct, frozen=True):
     new_waiting: int
 
 
+class _Webhooks(msgspec.Struct, frozen=True):
+    state: str
+    webhooks: int
+
+
+class _Attempts(msgspec.Struct, frozen=True):
+    result: str
+    attempts: int
+
+
 _sql = sql.beside(__file__)
 _expiring = _sql.query("expiring", _Expiring)
 _pool_metadata = _sql.query("pool_metadata", _PoolMetadata)
+_webhooks = _sql.query("webhooks", _Webhooks)
+_webhook_attempts = _sql.query("webhook_attempts", _Attempts)
+_webhook_lag = _sql.values("webhook_lag", float)
 
 requests = Counter("ledgerline_requests", "Requests answered", ["method", "route", "status"])
 latency = Histogram(
@@ -131,6 +145,7 @@ async def _measured(services: Services) -> list[Metric]:
         in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
         in_time(_expiring_credentials(services), _MEASURED_WITHIN_S, "metrics.without_database"),
         in_time(_pool_metadata_states(services), _MEASURED_WITHIN_S, "metrics.without_database"),
+        in_time(_webhook_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
     )
     return [metric for metrics in families if metrics is not None for metric in metrics]
 
@@ -181,6 +196,21 @@ async def _pool_metadata_states(services: Services) -> list[Metric]:
             every.add_metric([network, state], getattr(row, state))
             new.add_metric([network, state], getattr(row, f"new_{state}"))
     return [every, new]
+
+
+async def _webhook_metrics(services: Services) -> list[Metric]:
+    async with services.key_pool.acquire() as db:
+        states = {row.state: row.webhooks for row in await _webhooks.all(db)}
+        attempts_made = {row.result: row.attempts for row in await _webhook_attempts.all(db)}
+        lag_s = await _webhook_lag.only(db)
+    webhooks = GaugeMetricFamily("ledgerline_webhooks", "Webhooks, by state", labels=["state"])
+    for state in ("active", "paused", "failing", "ended"):
+        webhooks.add_metric([state], states.get(state, 0))
+    made = CounterMetricFamily("ledgerline_webhook_attempts", "Attempts to send events to webhooks", labels=["result"])
+    for result in ("delivered", "failed", "gone", "not_kept"):
+        made.add_metric([result], attempts_made.get(result, 0))
+    text = "For how long an event could have been sent to a webhook and was not"
+    return [webhooks, made, GaugeMetricFamily("ledgerline_webhook_lag_seconds", text, value=lag_s)]
 
 
 _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (

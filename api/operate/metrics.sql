@@ -17,3 +17,22 @@ SELECT network_id,
 FROM partner.pool_metadata
 WHERE replaced_at IS NULL
 GROUP BY network_id
+
+-- name: webhooks
+-- The number of webhooks in each state. Reads all of them, a row each.
+SELECT webhook.state, count(*) AS webhooks
+FROM partner.webhook JOIN partner.subscription USING (subscription_no)
+WHERE subscription.state <> 'ended'
+GROUP BY webhook.state
+
+-- name: webhook_attempts
+-- The number of attempts by result.
+SELECT result, attempts FROM partner.webhook_total
+
+-- name: webhook_lag
+-- For how long an event could have been sent and was not, in seconds: the longest of all webhooks whose last attempt
+-- has not failed. A look-up for each webhook that waits.
+SELECT coalesce(max(extract(epoch FROM now() - greatest(event.told_at, waiting.try_at))), 0)::float8 AS lag_s
+FROM partner.webhook_waiting waiting
+JOIN partner.event ON event.subscription_no = waiting.subscription_no AND event.number = waiting.delivered_number + 1
+WHERE waiting.failures = 0 AND waiting.try_at <= now()

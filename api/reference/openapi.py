@@ -17,9 +17,10 @@ from api.admin.audit import Action
 from api.ask import ChainChange, EventsAsk, Nothing, OpenAsk
 from api.blockfrost import shape
 from api.errors import Refusal
+from api.events.subscriptions import ToldEvent
 from api.keys.caller import network_mismatch
 from api.parameters import Field, JsonSchema
-from api.reference import error_reference, path_examples
+from api.reference import error_reference, messages, path_examples
 from api.reference.samples import samples
 from api.repeats import idempotency
 from api.repeats.caching import METADATA_WARNING
@@ -99,7 +100,10 @@ _TAGS = {
     "blocks": ("Blocks", "Blocks and their transactions."),
     "epochs": ("Epochs", "Epochs: times, blocks, sums and protocol parameters."),
     "network": ("Network", "The network: tip, epoch, supply and stake, and its genesis."),
-    "subscriptions": ("Events", "Subscriptions, and the log of events of each. Requires the scope `events`."),
+    **dict.fromkeys(
+        ("subscriptions", "webhooks"),
+        ("Events", "Subscriptions, the log of events of each, and its webhook. Requires the scope `events`."),
+    ),
     "own_key": ("API key", "The calling key's own limits, expiry and restrictions."),
     "users": ("User accounts", "Your customers."),
     "credentials": ("Credentials", "API keys of your customers."),
@@ -206,6 +210,7 @@ _FIELDS: Json = {
     ],
     "confirmations": 0,
     "begins": "at_once",
+    "url": "https://example.com/cardano",
 }
 
 _HEADERS = {
@@ -287,13 +292,13 @@ def _encoded(routes: tuple[Route, ...], values: tuple[tuple[str, str], ...]) -> 
 def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
     """The OpenAPI document for a table of routes. `values` are example path parameters by name."""
     answered = [route.answer for route in routes if issubclass(_origin(route.answer), msgspec.Struct)]
-    schemas, components = msgspec.json.schema_components([*answered, answers.Failure], ref_template=_REF)
+    schemas, components = msgspec.json.schema_components([*answered, ToldEvent, answers.Failure], ref_template=_REF)
     enums = {
         _REF.format(name=name): {"enum": component["enum"]}
         for name, component in components.items()
         if "enum" in component
     }
-    failure = schemas[-1]
+    event, failure = schemas[-2:]
     schema_of = dict(zip(map(repr, answered), schemas, strict=False))
     paths: dict[str, Json] = {}
     for route in routes:
@@ -315,6 +320,7 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
             "servers": [{"url": "/"}],
             "tags": [{"name": name, "description": text} for name, text in tags.items()],
             "paths": paths,
+            "webhooks": messages.section(event, _ANSWERS["operations"]["list_events"]["answer"]["data"][0]),
             "x-errors": list(_errors()),
             "components": {
                 "schemas": {

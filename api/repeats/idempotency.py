@@ -111,8 +111,11 @@ async def answer_events(route: Route, ask: EventsAsk[Any, Any], body_hash: bytes
         executed = await _executed.one(db, key_hash)
         if executed is None:
             made = await route.handler(msgspec.structs.replace(ask, committing=db))
-            body = answers.encode(made)
-            tag = await _remember.run(db, key_hash, body_hash, ask.key.credential_id, None, body, [])
+            target_id, issued_to = ask.key.credential_id, None
+            if isinstance(made.data, Issued):
+                target_id, issued_to = _target(made.data)
+            body = answers.encode(made) if issued_to is None else None
+            tag = await _remember.run(db, key_hash, body_hash, target_id, issued_to, body, [])
             assert tag == _REMEMBERED, "the lock keeps the same key from being remembered twice"
             return made
     return _repeated(route, executed, body_hash)

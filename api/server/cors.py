@@ -21,7 +21,7 @@ EXPOSED = ANY_ORIGIN | {
     "RateLimit-Reset, Requests-Counted, Retry-After, X-Request-Id"
 }
 _PREFLIGHT = ANY_ORIGIN | {
-    "Access-Control-Allow-Methods": "GET, HEAD, POST, DELETE",
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, "
     "traceparent",
     "Access-Control-Max-Age": "7200",

@@ -7,8 +7,8 @@ request forgery). A request here reaches only public addresses, on ports of web 
   also applies to redirects, to addresses in place of names, and to a name that resolves differently the next time.
 - A name with any address that is not public is refused, even if it has public ones, too.
 - URLs must be http or https and have no user or password. Settings of a proxy in the environment are ignored.
-- The whole request is bounded in time, its answer in bytes, its redirects in number. Nothing is decompressed, and no
-  connection or cookie is kept.
+- The whole request is bounded in time, its answer in bytes, its redirects in number. Nothing is decompressed, no cookie
+  is kept, and a connection only if that was asked for: its address was checked when it was opened.
 
 It does not know which public addresses belong to the operator: only a firewall can keep these apart.
 
@@ -19,10 +19,11 @@ that the server can't be reached: the difference would tell them about the priva
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Thread
 from typing import NamedTuple
+from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -35,7 +36,12 @@ PORTS = (80, 443, 8080, 8443)
 MOST_LOOK_UPS = 8
 """How many names are resolved at the same time, each in a thread."""
 
+KEPT_S = 75.0
+"""How long an unused connection is kept, if connections are. Blocks of mainnet come 20 s apart, most of them."""
+
+_THIS_HOST = ("127.0.0.1", "::1")
 _CHUNK_BYTES = 16_384
+_IGNORED_WITHIN_S = 1.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 # The special addresses of IANA's registries; of IPv6, everything outside 2000::/3 as well. Python's own `is_global` is
@@ -90,14 +96,15 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Rules(NamedTuple):
-    """Which addresses and ports may be connected to, and how names are resolved, in a thread. The defaults are ours.
+    """Which addresses, ports and schemes may be connected to, and how names are resolved, in a thread.
 
-    NOTE: there is no setting for them. Tests pass others, to reach servers of their own.
+    NOTE: tests pass others, to reach servers of their own.
     """
 
     allows: Callable[[str], bool]
     ports: frozenset[int] | None
     look_up: Callable[[str], list[str]]
+    schemes: tuple[str, ...] = ("https", "http")
 
 
 def is_public(address: str) -> bool:
@@ -121,11 +128,47 @@ def _look_up(host: str) -> list[str]:
 PUBLIC = Rules(is_public, frozenset(PORTS), _look_up)
 
 
+def webhook_rules(*, local: bool) -> Rules:
+    """The rules for webhooks: only https or, for development, also http and addresses of this host, on any port."""
+    if local:
+        return Rules(lambda address: is_public(address) or address in _THIS_HOST, None, _look_up)
+    return PUBLIC._replace(schemes=("https",))
+
+
+def parsed(url: str, rules: Rules, base: URL | None = None) -> URL:
+    """A URL, perhaps relative to another.
+
+    Raises Refused if it is not requested, whatever the address of its host's name.
+    """
+    try:
+        found = URL(url) if base is None else base.join(URL(url))
+        host, port = found.host, found.port
+    except ValueError as cause:
+        raise Refused(f"{url!r} is not a URL: {cause}") from cause
+    if found.scheme not in rules.schemes or not host:
+        raise Refused(f"{url!r} is not an {' or '.join(f'{scheme}://' for scheme in rules.schemes)} URL")
+    if found.user is not None or found.password is not None:
+        raise Refused(f"the URL for {host} contains a user")
+    if rules.ports is not None and port not in rules.ports:
+        raise Refused(f"{url!r} has the port {port}, which is none of a web server")
+    with suppress(ValueError):
+        _refuse_unless_allowed(rules, str(ipaddress.ip_address(host)), "the URL's host")
+    return found.with_fragment(None)
+
+
 class Egress:
     """Sends such requests. Made by `opened`."""
 
-    def __init__(self, session: aiohttp.ClientSession, rules: Rules) -> None:
-        self._session, self._rules = session, rules
+    def __init__(
+        self,
+        closing: aiohttp.ClientSession,
+        keeping: aiohttp.ClientSession,
+        rules: Rules,
+        sockets: Collection[socket.socket],
+        most_kept: int,
+    ) -> None:
+        self._closing, self._keeping, self._rules = closing, keeping, rules
+        self._sockets, self._most_kept = sockets, most_kept
 
     async def send(
         self,
@@ -144,20 +187,43 @@ class Egress:
         Raises Refused, TooLong, TimeoutError, or the error of a connection: OSError or aiohttp.ClientError.
         """
         async with asyncio.timeout(within_s):
-            target = self._parsed(url)
+            target = parsed(url, self._rules)
             while True:
                 reply, location = await self._send_once(method, target, most_bytes, body, headers)
                 if location is None or redirects == 0:
                     return reply
-                target, redirects = self._parsed(location, target), redirects - 1
+                target, redirects = parsed(location, self._rules, target), redirects - 1
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, within_s: float) -> int:
+        """Send a body; returns the status of the answer. Redirects are not followed, and the answer's body is ignored.
+
+        Raises Refused, TimeoutError, or the error of a connection: OSError or aiohttp.ClientError.
+        """
+        async with asyncio.timeout(within_s):
+            target = parsed(url, self._rules)
+            try:
+                return await self._post_once(target, body, headers)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as cause:
+                # NOTE: the server may close a kept connection just when it is used again.
+                if isinstance(cause, aiohttp.ClientConnectorError):
+                    raise
+                return await self._post_once(target, body, headers)
+
+    async def _post_once(self, target: URL, body: bytes, headers: Mapping[str, str]) -> int:
+        session = self._keeping if len(self._sockets) < self._most_kept else self._closing
+        with _named_refusals():
+            async with session.post(target, data=body, headers=headers, allow_redirects=False) as response:
+                if not await _is_short(response.content):
+                    response.close()
+                return response.status
 
     async def _send_once(
         self, method: str, target: URL, most_bytes: int, body: bytes | None, headers: Mapping[str, str] | None
     ) -> tuple[Reply, str | None]:
         """The answer of one server and, if it is a redirect, its location."""
         sent = {"Accept-Encoding": "identity", **(headers or {})}
-        try:
-            async with self._session.request(
+        with _named_refusals():
+            async with self._closing.request(
                 method, target, data=body, headers=sent, allow_redirects=False
             ) as response:
                 location = response.headers.get("Location") if response.status in _REDIRECTS else None
@@ -169,47 +235,65 @@ class Egress:
                     if len(received) > most_bytes:
                         raise TooLong(f"more than {most_bytes} bytes")
                 return Reply(response.status, received, str(target)), None
-        except aiohttp.ClientConnectorError as cause:
-            if isinstance(cause.os_error, Refused):
-                raise cause.os_error from cause
-            raise
-
-    def _parsed(self, url: str, base: URL | None = None) -> URL:
-        """A URL, perhaps relative to another. Raises Refused if it is not requested, whatever its host's address."""
-        try:
-            parsed = URL(url) if base is None else base.join(URL(url))
-            host, port = parsed.host, parsed.port
-        except ValueError as cause:
-            raise Refused(f"{url!r} is not a URL: {cause}") from cause
-        if parsed.scheme not in ("http", "https") or not host:
-            raise Refused(f"{url!r} is not an http:// or https:// URL")
-        if parsed.user is not None or parsed.password is not None:
-            raise Refused(f"the URL for {host} contains a user")
-        if self._rules.ports is not None and port not in self._rules.ports:
-            raise Refused(f"{url!r} has the port {port}, which is none of a web server")
-        return parsed.with_fragment(None)
 
 
 @asynccontextmanager
-async def opened(rules: Rules = PUBLIC) -> AsyncIterator[Egress]:
-    """Open what sends such requests."""
+async def opened(rules: Rules = PUBLIC, *, most_kept: int = 0, look_ups: int = MOST_LOOK_UPS) -> AsyncIterator[Egress]:
+    """Open what sends such requests, resolving so many names at a time.
+
+    `post` keeps connections for KEPT_S, unless `most_kept` are open.
+    """
+    sockets = WeakSet[socket.socket]()
 
     def checked_socket(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
         family, kind, protocol, _, address = found
         _refuse_unless_allowed(rules, str(address[0]), "the URL's host")
-        return socket.socket(family, kind, protocol)
+        made = socket.socket(family, kind, protocol)
+        sockets.add(made)
+        return made
 
-    connector = aiohttp.TCPConnector(
-        resolver=_Resolver(rules), use_dns_cache=False, force_close=True, socket_factory=checked_socket
-    )
-    async with aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        trust_env=False,
-        timeout=aiohttp.ClientTimeout(total=None),  # `send` has its own, for all redirects together
-    ) as session:
-        yield Egress(session, rules)
+    def session(*, keeps: bool) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            resolver=_Resolver(rules, look_ups),
+            use_dns_cache=False,
+            limit=0,  # callers bound how many requests there are
+            socket_factory=checked_socket,
+            **({"keepalive_timeout": KEPT_S} if keeps else {"force_close": True}),
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None),  # `send` and `post` have their own
+        )
+
+    async with session(keeps=False) as closing, session(keeps=True) as keeping:
+        yield Egress(closing, keeping, rules, sockets, most_kept)
+
+
+async def _is_short(content: aiohttp.StreamReader) -> bool:
+    """Whether a body ends soon, after which its connection can be used again. Nothing else of it matters."""
+    if content.at_eof():
+        return True
+    received = 0
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(_IGNORED_WITHIN_S):
+            while received <= _CHUNK_BYTES and (chunk := await content.readany()):
+                received += len(chunk)
+            return content.at_eof()
+    return False
+
+
+@contextmanager
+def _named_refusals() -> Iterator[None]:
+    """Raise what was refused while connecting as itself."""
+    try:
+        yield
+    except aiohttp.ClientConnectorError as cause:
+        if isinstance(cause.os_error, Refused):
+            raise cause.os_error from cause
+        raise
 
 
 def _refuse_unless_allowed(rules: Rules, address: str, host: str) -> None:
@@ -224,9 +308,9 @@ class _Resolver(AbstractResolver):
     threads in which others resolve names.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, look_ups: int) -> None:
         self._rules = rules
-        self._free = asyncio.Semaphore(MOST_LOOK_UPS)
+        self._free = asyncio.Semaphore(look_ups)
 
     async def resolve(
         self,

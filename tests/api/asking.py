@@ -186,6 +186,25 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
     return about
 
 
+async def _ask_for_webhooks(asking: Recorder, key: str, one: str, db: asyncpg.Connection) -> None:
+    """Send all requests about the webhook of a subscription."""
+    of_it, body = f"{one}/webhook", {"url": "https://example.com/cardano"}
+    await asking.refused("webhook_not_found", "get_webhook", f"GET {of_it}", key)
+    await asking.ok("set_webhook", f"PUT {of_it}", key, body)
+    await db.execute(
+        "INSERT INTO partner.webhook_attempt (subscription_no, place, number, tried_at, took_ms, attempt, error)"
+        " SELECT subscription_no, 1, 1, '2026-11-01', 15000, 1, 'timeout' FROM partner.webhook"
+    )
+    await asking.ok("get_webhook", f"GET {of_it}", key)
+    await asking.ok("rotate_webhook_secret", f"POST {of_it}/secret", key)
+    await asking.ok("replay_webhook", f"POST {of_it}/replay", key, {"after": 0})
+    await asking.ok("pause_webhook", f"POST {of_it}/pause", key)
+    await asking.ok("resume_webhook", f"POST {of_it}/resume", key)
+    await db.execute("UPDATE partner.webhook SET state = 'ended'")
+    await asking.refused("webhook_ended", "resume_webhook", f"POST {of_it}/resume", key)
+    await asking.ok("delete_webhook", f"DELETE {of_it}", key)
+
+
 async def _ask_for_events(asking: Recorder, key: str, url: str, db: asyncpg.Connection, about: Subjects) -> None:
     """Send all requests about subscriptions."""
     of_all, some = "/v1/subscriptions", {"subjects": [{"kind": "transaction", "address": about.address}]}
@@ -210,6 +229,7 @@ async def _ask_for_events(asking: Recorder, key: str, url: str, db: asyncpg.Conn
     await asking.ok("list_subscription_subjects", f"GET {one}/subjects?limit=2", key)
     await asking.ok("remove_subscription_subjects", f"POST {one}/subjects/remove", key, blocks)
     await asking.ok("list_events", f"GET {one}/events?after=0&limit=1", key)
+    await _ask_for_webhooks(asking, key, one, db)
     unknown = f"GET {one}/events?after_block={'0' * 64}"
     await asking.refused("block_not_followed", "list_events", unknown, key)
     await db.execute("UPDATE partner.subscription SET subjects = 100000")
@@ -348,6 +368,7 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
     await asking.ok("get_credential_restrictions", f"GET {of_credential}/restrictions", partner)
 
     await asking.ok("list_credential_subscriptions", f"GET {of_credential}/subscriptions?limit=1", partner)
+    await asking.ok("list_credential_webhooks", f"GET {of_credential}/webhooks?limit=1", partner)
 
     await _use(db, made["credential"]["id"])
     of_usage = f"{usage}/{made['credential']['id']}"
@@ -682,6 +703,7 @@ async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subje
 # Stable and short -----------------------------------------------------------------------------------------------------
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SECRET, _MADE_UP_SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+"), f"whsec_{'QUFB' * 10}QUE="
 _KEY = re.compile(r"iiak_(admin_)?([0-9a-f]+)")
 _MADE_UP = {"": "0123456789abcdef" * 3, "admin_": "0123456789" * 4}
 _TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
@@ -729,7 +751,7 @@ def _stable(told: Json) -> Json:
 
     def text(value: str) -> str:
         value = _UUID.sub(lambda found: ids.setdefault(found[0], f"00000000-0000-4000-8000-{len(ids) + 1:012}"), value)
-        value = _KEY.sub(_made_up_key, value)
+        value = _SECRET.sub(f"whsec_{'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'}", _KEY.sub(_made_up_key, value))
         return _TIME.sub(lambda found: _NOW if _is_of_the_run(found[0]) else found[0], value)
 
     def stable(part: Any, name: str = "") -> Any:

@@ -260,7 +260,7 @@ async def test_a_preflight_is_answered_only_for_chain_paths(api: Client, partner
     allowed = await api.call("OPTIONS", HISTORY, headers=asked)
     assert (allowed.status, allowed.body) == (204, b"")
     assert allowed.headers["Access-Control-Allow-Origin"] == "*"
-    assert set(allowed.headers["Access-Control-Allow-Methods"].split(", ")) == {"GET", "HEAD", "POST", "DELETE"}
+    assert set(allowed.headers["Access-Control-Allow-Methods"].split(", ")) == {"GET", "HEAD", "POST", "PUT", "DELETE"}
     # The headers that the clients send.
     assert {"Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-Id"} <= set(
         allowed.headers["Access-Control-Allow-Headers"].split(", ")

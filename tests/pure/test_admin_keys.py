@@ -41,6 +41,7 @@ def test_routes_need_the_documented_permissions() -> None:
         ("GET", "/v1/admin/credentials/:id/restrictions"): "manage_credentials",
         ("PUT", "/v1/admin/credentials/:id/restrictions"): "manage_credentials",
         ("GET", "/v1/admin/credentials/:id/subscriptions"): "manage_credentials",
+        ("GET", "/v1/admin/credentials/:id/webhooks"): "manage_credentials",
         ("GET", "/v1/admin/usage"): "view_usage",
         ("GET", "/v1/admin/usage/:id"): "view_usage",
         ("GET", "/v1/admin/usage/:id/breakdown"): "view_usage",

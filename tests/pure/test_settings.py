@@ -42,6 +42,7 @@ def test_every_variable_is_read() -> None:
             "LOG_LEVEL": "WARNING",
             "LOG_FORMAT": "json",
             "ACCESS_LOG": "OFF",
+            "WEBHOOKS_LOCAL": "on",
         }
     )
     assert found.database_url == "postgresql://u:p@db:5432/ledger"
@@ -56,7 +57,7 @@ def test_every_variable_is_read() -> None:
     assert found.token_registry_url == "https://tokens.example/metadata/{subject}"
     assert found.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("192.168.1.7/32"), ip_network("fd00::/8"))
     assert (found.data_dir, found.log_level, found.log_format) == (Path("/srv/ledgerline"), "warning", "json")
-    assert not found.access_log
+    assert not found.access_log and found.webhooks_local
 
 
 def test_an_address_of_several_hosts_is_accepted_and_shown_without_its_password() -> None:

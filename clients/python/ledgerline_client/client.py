@@ -1567,6 +1567,109 @@ class Ledgerline(Http):
             key="api_key",
         )
 
+    def set_webhook(
+        self, subscription_id: str, *, url: str, after: int | Unset | None = UNSET
+    ) -> types.SubscriptionWebhookConfirmation:
+        """Set the webhook of a subscription, and make it active.
+
+        The answer contains the secret if the webhook is new; no later answer does.
+        """
+        answer: types.SubscriptionWebhookConfirmation = self.call(
+            "PUT",
+            "/v1/subscriptions/{id}/webhook",
+            {"id": subscription_id},
+            {},
+            {"url": url, "after": after},
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def get_webhook(self, subscription_id: str) -> types.SubscriptionWebhookAnswer:
+        """Read the webhook of a subscription, and its last attempts."""
+        answer: types.SubscriptionWebhookAnswer = self.call(
+            "GET", "/v1/subscriptions/{id}/webhook", {"id": subscription_id}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def delete_webhook(self, subscription_id: str) -> types.SubscriptionWebhookConfirmation:
+        """Delete the webhook of a subscription. Its log stays."""
+        answer: types.SubscriptionWebhookConfirmation = self.call(
+            "DELETE", "/v1/subscriptions/{id}/webhook", {"id": subscription_id}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def rotate_webhook_secret(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> types.IssuedWebhookSecretConfirmation:
+        """Replace the secret of a webhook. For 24 hours events are signed with both, so that receivers can
+        change over.
+
+        The answer contains the new secret; no later answer does.
+        """
+        answer: types.IssuedWebhookSecretConfirmation = self.call(
+            "POST",
+            "/v1/subscriptions/{id}/webhook/secret",
+            {"id": subscription_id},
+            {},
+            None,
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def replay_webhook(
+        self, subscription_id: str, *, after: int, idempotency_key: str | None = None
+    ) -> types.SubscriptionWebhookConfirmation:
+        """Send the events after a number again, each with the id that it had. A failing webhook becomes active.
+
+        A number that is not delivered yet skips the events up to it.
+        """
+        answer: types.SubscriptionWebhookConfirmation = self.call(
+            "POST",
+            "/v1/subscriptions/{id}/webhook/replay",
+            {"id": subscription_id},
+            {},
+            {"after": after},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def pause_webhook(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> types.SubscriptionWebhookConfirmation:
+        """Send no more events to a webhook until it is resumed. It is harmless to repeat this."""
+        answer: types.SubscriptionWebhookConfirmation = self.call(
+            "POST",
+            "/v1/subscriptions/{id}/webhook/pause",
+            {"id": subscription_id},
+            {},
+            None,
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def resume_webhook(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> types.SubscriptionWebhookConfirmation:
+        """Go on sending events to a webhook that is paused or failing, with the next event, at once."""
+        answer: types.SubscriptionWebhookConfirmation = self.call(
+            "POST",
+            "/v1/subscriptions/{id}/webhook/resume",
+            {"id": subscription_id},
+            {},
+            None,
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
     def create_user(
         self,
         *,
@@ -2058,6 +2161,33 @@ class Ledgerline(Http):
         """Every item of `list_credential_subscriptions`, page by page."""
         return self.pages(
             "/v1/admin/credentials/{id}/subscriptions", {"id": credential_id}, {"limit": limit}, key="admin_key"
+        )
+
+    def list_credential_webhooks(
+        self, credential_id: str, *, limit: int | None = None, offset: int | None = None
+    ) -> types.SubscriptionWebhookPage:
+        """List the webhooks of a credential's subscriptions, newest subscription first, with their last
+        attempts.
+
+        Requires the permission `manage_credentials`.
+        """
+        answer: types.SubscriptionWebhookPage = self.call(
+            "GET",
+            "/v1/admin/credentials/{id}/webhooks",
+            {"id": credential_id},
+            {"limit": limit, "offset": offset},
+            None,
+            key="admin_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_credential_webhooks(
+        self, credential_id: str, *, limit: int | None = None
+    ) -> Iterator[types.SubscriptionWebhook]:
+        """Every item of `list_credential_webhooks`, page by page."""
+        return self.pages(
+            "/v1/admin/credentials/{id}/webhooks", {"id": credential_id}, {"limit": limit}, key="admin_key"
         )
 
     def list_usage_by_credential(

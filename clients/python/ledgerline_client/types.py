@@ -1413,6 +1413,74 @@ class EventPaging(TypedDict):
     complete_to: CompleteTo | None
 
 
+class SubscriptionWebhookConfirmation(TypedDict):
+    """A successful change, with a message."""
+
+    success: Literal[True]
+    data: SubscriptionWebhook
+    message: str
+
+
+class SubscriptionWebhook(TypedDict):
+    """A webhook.
+
+    Events up to `delivered_number` are delivered; `last_number` is that of the subscription's last event.
+    `failures` is how many attempts to send the next event have failed, `next_attempt_at` when the next
+    attempt follows. `attempts` are the last 20, the newest first. `id` is that of the subscription.
+
+    It is `active`, `paused` on request, `failing` after ten failed attempts to send an event, or `ended`
+    because the endpoint has answered 410. Only an active one is sent events.
+    """
+
+    id: str
+    url: str
+    state: Literal["active", "ended", "failing", "paused"]
+    created_at: str
+    delivered_number: int
+    last_number: int
+    failures: int
+    next_attempt_at: str | None
+    former_secret_until: str | None
+    attempts: list[WebhookAttempt]
+    secret: NotRequired[str]
+
+
+class WebhookAttempt(TypedDict):
+    """An attempt to send the event with this number; `attempt` counts those of one event.
+
+    Without an answer, `status` is null, and `error` says why.
+    """
+
+    number: int
+    attempt: int
+    tried_at: str
+    took_ms: int
+    status: int | None
+    error: Literal["events_not_kept", "internal", "invalid_response", "timeout", "tls", "unreachable"] | None
+
+
+class SubscriptionWebhookAnswer(TypedDict):
+    """A successful answer."""
+
+    success: Literal[True]
+    data: SubscriptionWebhook
+
+
+class IssuedWebhookSecretConfirmation(TypedDict):
+    """A successful change, with a message."""
+
+    success: Literal[True]
+    data: IssuedWebhookSecret
+    message: str
+
+
+class IssuedWebhookSecret(TypedDict):
+    """A webhook and its new secret, which no later answer shows again."""
+
+    webhook: SubscriptionWebhook
+    secret: str
+
+
 class UserAccountConfirmation(TypedDict):
     """A successful change, with a message."""
 
@@ -1663,6 +1731,14 @@ class RestrictionsRecordConfirmation(TypedDict):
     success: Literal[True]
     data: RestrictionsRecord
     message: str
+
+
+class SubscriptionWebhookPage(TypedDict):
+    """A page of a list."""
+
+    success: Literal[True]
+    data: list[SubscriptionWebhook]
+    pagination: Paging
 
 
 class ListedUsagePage(TypedDict):

@@ -417,6 +417,17 @@ export type ListEventsOptions = {
   wait?: number | undefined;
 };
 
+/** Options of `setWebhook`. */
+export type SetWebhookOptions = {
+  url: string;
+  after?: number | null | undefined;
+};
+
+/** Options of `replayWebhook`. */
+export type ReplayWebhookOptions = {
+  after: number;
+};
+
 /** Options of `createUser`. */
 export type CreateUserOptions = {
   name: string;
@@ -546,6 +557,14 @@ export type UpdateCredentialRestrictionsOptions = {
 
 /** Options of `listCredentialSubscriptions`. */
 export type ListCredentialSubscriptionsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `listCredentialWebhooks`. */
+export type ListCredentialWebhooksOptions = {
   /** Maximum number of results. */
   limit?: number | undefined;
   /** Number of results to skip. */
@@ -1621,6 +1640,73 @@ export class Ledgerline extends Http {
   }
 
   /**
+   * Set the webhook of a subscription, and make it active.
+   *
+   * The answer contains the secret if the webhook is new; no later answer does.
+   */
+  setWebhook(
+    subscriptionId: string,
+    options: SetWebhookOptions,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionWebhookConfirmation> {
+    return this.call(operations.setWebhook, { id: subscriptionId }, options, call);
+  }
+
+  /** Read the webhook of a subscription, and its last attempts. */
+  getWebhook(subscriptionId: string, call: CallOptions = {}): Promise<types.SubscriptionWebhookAnswer> {
+    return this.call(operations.getWebhook, { id: subscriptionId }, {}, call);
+  }
+
+  /** Delete the webhook of a subscription. Its log stays. */
+  deleteWebhook(
+    subscriptionId: string,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionWebhookConfirmation> {
+    return this.call(operations.deleteWebhook, { id: subscriptionId }, {}, call);
+  }
+
+  /**
+   * Replace the secret of a webhook. For 24 hours events are signed with both, so that receivers can change over.
+   *
+   * The answer contains the new secret; no later answer does.
+   */
+  rotateWebhookSecret(
+    subscriptionId: string,
+    call: CallOptions = {},
+  ): Promise<types.IssuedWebhookSecretConfirmation> {
+    return this.call(operations.rotateWebhookSecret, { id: subscriptionId }, {}, call);
+  }
+
+  /**
+   * Send the events after a number again, each with the id that it had. A failing webhook becomes active.
+   *
+   * A number that is not delivered yet skips the events up to it.
+   */
+  replayWebhook(
+    subscriptionId: string,
+    options: ReplayWebhookOptions,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionWebhookConfirmation> {
+    return this.call(operations.replayWebhook, { id: subscriptionId }, options, call);
+  }
+
+  /** Send no more events to a webhook until it is resumed. It is harmless to repeat this. */
+  pauseWebhook(
+    subscriptionId: string,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionWebhookConfirmation> {
+    return this.call(operations.pauseWebhook, { id: subscriptionId }, {}, call);
+  }
+
+  /** Go on sending events to a webhook that is paused or failing, with the next event, at once. */
+  resumeWebhook(
+    subscriptionId: string,
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionWebhookConfirmation> {
+    return this.call(operations.resumeWebhook, { id: subscriptionId }, {}, call);
+  }
+
+  /**
    * Create a user account. It belongs to the admin key that creates it, and starts active.
    *
    * Requires the permission `manage_users`.
@@ -1891,6 +1977,28 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): AsyncGenerator<types.Subscription, void, undefined> {
     return this.pages(operations.listCredentialSubscriptions, { id: credentialId }, options, call);
+  }
+
+  /**
+   * List the webhooks of a credential's subscriptions, newest subscription first, with their last attempts.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  listCredentialWebhooks(
+    credentialId: string,
+    options: ListCredentialWebhooksOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.SubscriptionWebhookPage> {
+    return this.call(operations.listCredentialWebhooks, { id: credentialId }, options, call);
+  }
+
+  /** Every item of `listCredentialWebhooks`, page by page. */
+  iterateCredentialWebhooks(
+    credentialId: string,
+    options: Omit<ListCredentialWebhooksOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.SubscriptionWebhook, void, undefined> {
+    return this.pages(operations.listCredentialWebhooks, { id: credentialId }, options, call);
   }
 
   /**

@@ -485,6 +485,52 @@ export const listEvents: Operation = {
   quantities: { data: { received: true, spent: true } },
 };
 
+export const setWebhook: Operation = {
+  method: "PUT",
+  path: "/v1/subscriptions/{id}/webhook",
+  key: "apiKey",
+};
+
+export const getWebhook: Operation = {
+  method: "GET",
+  path: "/v1/subscriptions/{id}/webhook",
+  key: "apiKey",
+};
+
+export const deleteWebhook: Operation = {
+  method: "DELETE",
+  path: "/v1/subscriptions/{id}/webhook",
+  key: "apiKey",
+};
+
+export const rotateWebhookSecret: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/webhook/secret",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const replayWebhook: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/webhook/replay",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const pauseWebhook: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/webhook/pause",
+  key: "apiKey",
+  idempotent: true,
+};
+
+export const resumeWebhook: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/webhook/resume",
+  key: "apiKey",
+  idempotent: true,
+};
+
 export const createUser: Operation = {
   method: "POST",
   path: "/v1/admin/users",
@@ -613,6 +659,12 @@ export const updateCredentialRestrictions: Operation = {
 export const listCredentialSubscriptions: Operation = {
   method: "GET",
   path: "/v1/admin/credentials/{id}/subscriptions",
+  key: "adminKey",
+};
+
+export const listCredentialWebhooks: Operation = {
+  method: "GET",
+  path: "/v1/admin/credentials/{id}/webhooks",
   key: "adminKey",
 };
 

@@ -1276,6 +1276,70 @@ export interface EventPaging {
 }
 
 /** A successful change, with a message. */
+export interface SubscriptionWebhookConfirmation {
+  success: true;
+  data: SubscriptionWebhook;
+  message: string;
+}
+
+/**
+ * A webhook.
+ *
+ * Events up to `delivered_number` are delivered; `last_number` is that of the subscription's last event.
+ * `failures` is how many attempts to send the next event have failed, `next_attempt_at` when the next attempt
+ * follows. `attempts` are the last 20, the newest first. `id` is that of the subscription.
+ *
+ * It is `active`, `paused` on request, `failing` after ten failed attempts to send an event, or `ended` because
+ * the endpoint has answered 410. Only an active one is sent events.
+ */
+export interface SubscriptionWebhook {
+  id: string;
+  url: string;
+  state: "active" | "ended" | "failing" | "paused";
+  created_at: string;
+  delivered_number: number;
+  last_number: number;
+  failures: number;
+  next_attempt_at: string | null;
+  former_secret_until: string | null;
+  attempts: Array<WebhookAttempt>;
+  secret?: string;
+}
+
+/**
+ * An attempt to send the event with this number; `attempt` counts those of one event.
+ *
+ * Without an answer, `status` is null, and `error` says why.
+ */
+export interface WebhookAttempt {
+  number: number;
+  attempt: number;
+  tried_at: string;
+  took_ms: number;
+  status: number | null;
+  error: "events_not_kept" | "internal" | "invalid_response" | "timeout" | "tls" | "unreachable" | null;
+}
+
+/** A successful answer. */
+export interface SubscriptionWebhookAnswer {
+  success: true;
+  data: SubscriptionWebhook;
+}
+
+/** A successful change, with a message. */
+export interface IssuedWebhookSecretConfirmation {
+  success: true;
+  data: IssuedWebhookSecret;
+  message: string;
+}
+
+/** A webhook and its new secret, which no later answer shows again. */
+export interface IssuedWebhookSecret {
+  webhook: SubscriptionWebhook;
+  secret: string;
+}
+
+/** A successful change, with a message. */
 export interface UserAccountConfirmation {
   success: true;
   data: UserAccount;
@@ -1495,6 +1559,13 @@ export interface RestrictionsRecordConfirmation {
   success: true;
   data: RestrictionsRecord;
   message: string;
+}
+
+/** A page of a list. */
+export interface SubscriptionWebhookPage {
+  success: true;
+  data: Array<SubscriptionWebhook>;
+  pagination: Paging;
 }
 
 /** A page of a list. */
