@@ -35,6 +35,12 @@ async def test_pycardano_pays_mints_and_delegates(sandbox: Sandbox, submitter: s
     assert isinstance(sandbox.node.chain, Generated)
     pool = addresses.raw(next(iter(sandbox.node.chain.ledger.pools)))
     context = await asyncio.to_thread(BlockFrostChainContext, submitter, base_url=sandbox.blockfrost)
+    facts = await prepared(sandbox, submitter)
+    assert await asyncio.to_thread(context.utxos, facts["UNUSED"]) == []
+    assert len({each.input for each in await asyncio.to_thread(context.utxos, facts["BUSY"])}) == BUSY_OUTPUTS
+    carrying = [each.output for each in await asyncio.to_thread(context.utxos, facts["DATUMS"])]
+    assert [each.datum.cbor.hex() for each in carrying if each.datum] == [facts["DATUM"]]
+    assert [str(each.datum_hash) for each in carrying if each.datum_hash] == [facts["DATUM_HASH"]]
 
     async def cbor_of(tx_hash: str) -> Any:
         """NOTE: blockfrost-python has no method for it."""

@@ -1,6 +1,7 @@
 // A payment, a mint and a delegation with @blockfrost/blockfrost-js and cardano-serialization-lib, on a test network.
 //
-//   URL=https://…/blockfrost/api/v0 PROJECT_ID=… MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… node blockfrost-js.mjs
+//   URL=https://…/blockfrost/api/v0 PROJECT_ID=… MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… UNUSED=addr_test1…
+//   BUSY=addr_test1… BUSY_OUTPUTS=… DATUMS=addr_test1… DATUM=… DATUM_HASH=… node blockfrost-js.mjs
 
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
@@ -8,14 +9,32 @@ import { BlockFrostAPI, BlockfrostServerError } from '@blockfrost/blockfrost-js'
 import * as build from './serialization-lib.mjs';
 
 const { URL, PROJECT_ID, MNEMONIC, RECEIVER, POOL } = process.env;
+const { UNUSED, BUSY, BUSY_OUTPUTS, DATUMS, DATUM, DATUM_HASH } = process.env;
 
 const api = new BlockFrostAPI({ customBackend: URL, projectId: PROJECT_ID, network: 'preview' });
 const wallet = build.walletOf(MNEMONIC);
 const address = wallet.address.to_bech32();
 
+await questions();
 console.log('payment   ', await payment());
 console.log('mint      ', await mint());
 console.log('delegation', await delegation());
+
+/** Outputs of addresses and of a credential, datums and the history. */
+async function questions() {
+  const busy = await api.addressesUtxosAll(BUSY);
+  assert.equal(new Set(busy.map((each) => `${each.tx_hash}#${each.output_index}`)).size, Number(BUSY_OUTPUTS));
+  assert.deepEqual(await api.addressesUtxosAll(build.credentialOf(BUSY)), busy);
+  for (const name of [UNUSED, build.credentialOf(UNUSED)]) {
+    await assert.rejects(api.addressesUtxos(name), { status_code: 404 });
+  }
+  const carrying = await api.addressesUtxos(DATUMS);
+  assert.deepEqual(carrying.map((each) => each.inline_datum).filter(Boolean), [DATUM]);
+  assert.deepEqual(carrying.map((each) => each.data_hash), [DATUM_HASH, DATUM_HASH]);
+  assert.deepEqual(await api.scriptsDatumCbor(DATUM_HASH), { cbor: DATUM });
+  const [paid] = await api.addressesTransactionsAll(BUSY);
+  assert.deepEqual(new Set(busy.map((each) => each.tx_hash)), new Set([paid.tx_hash]));
+}
 
 async function payment() {
   const builder = await newBuilder();

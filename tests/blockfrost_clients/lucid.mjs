@@ -1,10 +1,12 @@
 // A payment, a mint and a delegation with Lucid Evolution, on the preview network.
 //
-//   URL=https://…/blockfrost/api/v0 PROJECT_ID=… MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… node lucid.mjs
+//   URL=https://…/blockfrost/api/v0 PROJECT_ID=… MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… UNUSED=addr_test1…
+//   BUSY=addr_test1… BUSY_OUTPUTS=… DATUMS=addr_test1… DATUM=… DATUM_HASH=… node lucid.mjs
 
 import assert from 'node:assert/strict';
 import {
   Blockfrost,
+  Data,
   Lucid,
   fromText,
   mintingPolicyToId,
@@ -13,15 +15,31 @@ import {
 } from '@lucid-evolution/lucid';
 
 const { URL, PROJECT_ID, MNEMONIC, RECEIVER, POOL } = process.env;
+const { UNUSED, BUSY, BUSY_OUTPUTS, DATUMS, DATUM, DATUM_HASH } = process.env;
 
 const provider = new Blockfrost(URL, PROJECT_ID);
 const lucid = await Lucid(provider, 'Preview');
 lucid.selectWallet.fromSeed(MNEMONIC);
 const address = await lucid.wallet().address();
 
+await questions();
 console.log('payment   ', await payment());
 console.log('mint      ', await mint());
 console.log('delegation', await delegation());
+
+/** Outputs, datums and the account. */
+async function questions() {
+  const busy = await lucid.utxosAt(BUSY);
+  assert.equal(new Set(busy.map((utxo) => `${utxo.txHash}#${utxo.outputIndex}`)).size, Number(BUSY_OUTPUTS));
+  assert.deepEqual(await lucid.utxosAt(paymentCredentialOf(BUSY)), busy);
+  assert.deepEqual(await lucid.utxosAt(UNUSED), []);
+  assert.deepEqual(await lucid.utxosAt(paymentCredentialOf(UNUSED)), []);
+  const carrying = await lucid.utxosAt(DATUMS);
+  assert.deepEqual(carrying.map(({ datum, datumHash }) => datum ?? datumHash).sort(), [DATUM, DATUM_HASH].sort());
+  for (const utxo of carrying) assert.equal(await lucid.datumOf(utxo), Data.from(DATUM));
+  const stake = await lucid.wallet().rewardAddress();
+  assert.deepEqual(await lucid.delegationAt(stake), { poolId: null, rewards: 0n });
+}
 
 async function payment() {
   const hash = await send(lucid.newTx().pay.ToAddress(RECEIVER, { lovelace: 5_000_000n }));

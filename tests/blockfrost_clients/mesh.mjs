@@ -1,22 +1,40 @@
 // A payment, a mint and a delegation with Mesh, on a test network.
 //
-//   URL=https://KEY@…/blockfrost/api/v0 MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… node mesh.mjs
+//   URL=https://KEY@…/blockfrost/api/v0 MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… UNUSED=addr_test1… BUSY=addr_test1…
+//   BUSY_OUTPUTS=… DATUMS=addr_test1… DATUM=… DATUM_HASH=… node mesh.mjs
 
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import { BlockfrostProvider, ForgeScript, MeshTxBuilder, MeshWallet, resolveScriptHash } from '@meshsdk/core';
 
 const { URL, MNEMONIC, RECEIVER, POOL } = process.env;
+const { UNUSED, BUSY, BUSY_OUTPUTS, DATUMS, DATUM, DATUM_HASH } = process.env;
 
 const provider = new BlockfrostProvider(URL);
 const wallet = walletFor('payment');
 const address = await wallet.getChangeAddress();
 
+await questions();
 console.log('payment   ', await payment());
 console.log('mint      ', await mint());
 const last = await delegation();
 await new Promise((resolve) => provider.onTxConfirmed(last, resolve));
 console.log('delegation', last);
+
+/** Outputs, their datums, the account and the history. */
+async function questions() {
+  const busy = await provider.fetchAddressUTxOs(BUSY);
+  assert.equal(new Set(busy.map(({ input }) => `${input.txHash}#${input.outputIndex}`)).size, Number(BUSY_OUTPUTS));
+  assert.ok(busy.every(({ output }) => output.address === BUSY));
+  assert.deepEqual(await provider.fetchAddressUTxOs(UNUSED), []);
+  const carrying = (await provider.fetchAddressUTxOs(DATUMS)).map(({ output }) => output);
+  assert.deepEqual(carrying.map(({ plutusData }) => plutusData).filter(Boolean), [DATUM]);
+  assert.deepEqual(carrying.map(({ dataHash }) => dataHash), [DATUM_HASH, DATUM_HASH]);
+  assert.equal((await provider.fetchAddressTxs(BUSY)).length, 1);
+  const [stake] = await wallet.getRewardAddresses();
+  const { active, rewards, balance } = await provider.fetchAccountInfo(stake);
+  assert.deepEqual([active, rewards, balance], [false, '0', '100000000']);
+}
 
 async function payment() {
   const amount = [{ unit: 'lovelace', quantity: '5000000' }];

@@ -85,3 +85,8 @@ function value(amounts) {
 function big(number) {
   return CSL.BigNum.from_str(String(number));
 }
+
+/** The payment credential of a text address, a key's, as Blockfrost takes it (CIP-5). */
+export function credentialOf(address) {
+  return CSL.Address.from_bech32(address).payment_cred().to_keyhash().to_bech32('addr_vkh');
+}
