@@ -3,114 +3,24 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
-from urllib.parse import urlsplit
-from uuid import uuid4
 
-import asyncpg
 import msgspec
 import pytest
-import pytest_asyncio
 
-from api import worker
 from api.admin.audit import Action
-from api.usage.queue import BreakdownSum, UsageBatch
-from shared import database
-from shared.network import PREVIEW
-from shared.servers import Servers
-from tests.api.chains import Chain, hash_of
-from tests.api.client import Client, serving
+from tests.api.chains import hash_of
 from tests.api.partners import BOOTSTRAP_KEY, Partner, partner_of
-from tests.api.payments import ALICE, pays
-from tests.browser.pages import assert_accessible, chromium, new_page
-from tests.conftest import Finish, copy_of
+from tests.api.payments import ALICE
+from tests.browser.pages import assert_accessible, new_page
+from tests.browser.site import Site, sign_in
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page, Route
+    from playwright.async_api import Page, Route
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 IMAGE = "<img src=x onerror=\"document.title='broken in'\">"
-HOUR_S = 3_600
-
-
-class Site(msgspec.Struct):
-    """One API and one browser for all tests of this file; each test has its own partners."""
-
-    api: Client
-    browser: "Browser"
-    db: asyncpg.Connection
-
-    @asynccontextmanager
-    async def visit(self, key: str, **options: Any) -> AsyncIterator["Page"]:
-        """The console, signed in with an admin key. The key never appears in the address or in localStorage."""
-        async with new_page(self.browser, self.api, **options) as page:
-            await page.goto("/console")
-            await sign_in(page, key)
-            await page.get_by_role("navigation", name="Pages").wait_for()
-            yield page
-            assert key not in page.url
-            assert await page.evaluate("localStorage.length") == 0
-            assert await page.context.cookies() == []
-
-    async def partner(self, name: str = "ACME") -> Partner:
-        """A new partner."""
-        return await partner_of(self.api, name)
-
-    async def used(self, credential: dict[str, Any], requests: int, status_class: int = 2) -> None:
-        """Requests of a credential in this hour, by the aggregator's own commit."""
-        now_s = await self.db.fetchval("SELECT extract(epoch FROM now())::bigint")
-        part = BreakdownSum(
-            credential["id"], now_s // HOUR_S, "GET /v1/key", status_class, requests, requests * 2_000, [30 << 48 | 7]
-        )
-        assert await worker.add_batch(self.db, UsageBatch(uuid4().hex, 0, 38, [], [part]))
-
-
-@pytest.fixture(scope="module")
-def site_environment(
-    session_servers: Servers,
-    service_redis_url: str,
-    template_database: str,
-    finish: Finish,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[dict[str, str]]:
-    """The environment of an API with a separate database, which is removed after this file."""
-    name = f"ledgerline_test_{uuid4().hex}"
-    finish(execute(session_servers.database_url, copy_of(template_database, name)))
-    data_dir: Path = tmp_path_factory.mktemp("console")
-    yield {
-        "DATABASE_URL": urlsplit(session_servers.database_url)._replace(path=f"/{name}").geturl(),
-        "REDIS_URL": service_redis_url,
-        "DATA_DIR": str(data_dir),
-        "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY,
-    }
-    finish(execute(session_servers.database_url, f"DROP DATABASE {name} WITH (FORCE)"))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(site_environment: dict[str, str]) -> AsyncIterator[Site]:
-    """A service whose chain has one transaction, and a browser."""
-    db = await database.connect(site_environment["DATABASE_URL"], PREVIEW)
-    await Chain(db).append(10, pays("first", ALICE))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("api.usage.queue._LAST_LOOKS_S", 0)  # no aggregator runs here
-        async with chromium() as browser, serving(site_environment) as api:
-            yield Site(api, browser, db)
-    db.terminate()
-
-
-async def execute(url: str, statement: str) -> None:
-    db = await asyncpg.connect(url)
-    await db.execute(statement)
-    await db.close()
-
-
-async def sign_in(page: "Page", key: str) -> None:
-    await page.get_by_label("Admin key", exact=True).fill(key)
-    await page.get_by_role("button", name="Sign in").click()
 
 
 async def click(page: "Page", name: str, role: Any = "button") -> None:

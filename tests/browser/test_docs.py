@@ -1,26 +1,24 @@
 """The pages at / and /docs in a browser: found by search, read on a phone, tried with a key, in both colour schemes."""
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.api.client import Client
 from tests.api.partners import partner_of
 from tests.browser.pages import SCHEMES, new_page, violations
+from tests.browser.site import Site
 
-if TYPE_CHECKING:
-    from playwright.async_api import Browser
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WIDTHS = {"light": 390, "dark": 1280}
 ADMIN_CALL, CHAIN_CALL = "rotate_credential", "list_transaction_history"
 
 
-async def test_an_operation_is_found_read_and_tried(browser: "Browser", api: Client) -> None:
-    url = f"http://127.0.0.1:{api.port}"
-    partner = await partner_of(api, "ACME")
+async def test_an_operation_is_found_read_and_tried(site: Site) -> None:
+    url = f"http://127.0.0.1:{site.api.port}"
+    partner = await partner_of(site.api, "ACME")
     credential, key = await partner.issued(await partner.user())
-    async with new_page(browser, api, permissions=["clipboard-read", "clipboard-write"]) as page:
+    async with new_page(site.browser, site.api, permissions=["clipboard-read", "clipboard-write"]) as page:
         await page.goto("/docs")
         search = page.get_by_role("searchbox", name="Search the reference")
         contents = page.get_by_role("navigation", name="Reference").get_by_role("link")
@@ -62,12 +60,12 @@ async def test_an_operation_is_found_read_and_tried(browser: "Browser", api: Cli
         assert await page.get_by_label("Admin key", exact=True).input_value() == ""
 
 
-async def test_an_operation_tells_each_error_once_and_what_it_means_elsewhere(browser: "Browser", api: Client) -> None:
-    described = (await api.get("/openapi.json")).body
+async def test_an_operation_tells_each_error_once_and_what_it_means_elsewhere(site: Site) -> None:
+    described = (await site.api.get("/openapi.json")).body
     responses = described["paths"]["/v1/admin/credentials/{id}/rotate"]["post"]["responses"]
     failures = [each["content"]["application/json"] for status, each in responses.items() if status != "200"]
     messages = [each["value"]["error"] for failure in failures for each in failure["examples"].values()]
-    async with new_page(browser, api, viewport={"width": 390, "height": 900}) as page:
+    async with new_page(site.browser, site.api, viewport={"width": 390, "height": 900}) as page:
         await page.goto(f"/docs#/{ADMIN_CALL}")
         rows = page.locator(".errors li")
         await rows.first.wait_for()
@@ -83,10 +81,10 @@ async def test_an_operation_tells_each_error_once_and_what_it_means_elsewhere(br
         assert await page.evaluate("document.activeElement.textContent") == "Idempotent-Replayed"
 
 
-async def test_each_operation_has_types_in_words(browser: "Browser", api: Client) -> None:
-    paths = (await api.get("/openapi.json")).body["paths"]
+async def test_each_operation_has_types_in_words(site: Site) -> None:
+    paths = (await site.api.get("/openapi.json")).body["paths"]
     operations = [each["operationId"] for methods in paths.values() for each in methods.values()]
-    async with new_page(browser, api) as page:
+    async with new_page(site.browser, site.api) as page:
         await page.goto("/docs")
         for operation in operations:
             await page.goto(f"/docs#/{operation}")
@@ -95,10 +93,10 @@ async def test_each_operation_has_types_in_words(browser: "Browser", api: Client
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs#/errors", "/docs#/headers", f"/docs#/{CHAIN_CALL}"])
-async def test_the_page_is_accessible_and_no_wider_than_a_phone(browser: "Browser", api: Client, path: str) -> None:
-    document = (await api.get("/openapi.json")).body
+async def test_the_page_is_accessible_and_no_wider_than_a_phone(site: Site, path: str) -> None:
+    document = (await site.api.get("/openapi.json")).body
     document["x-errors"] = document["x-errors"][:5]  # axe takes seconds for all of them, which look alike
-    async with new_page(browser, api) as page:
+    async with new_page(site.browser, site.api) as page:
         await page.route("**/openapi.json", lambda route: route.fulfill(json=document))
         await page.goto(path)
         await page.get_by_role("heading", level=1).wait_for()
@@ -113,7 +111,7 @@ async def test_the_page_is_accessible_and_no_wider_than_a_phone(browser: "Browse
             assert await page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-async def test_the_pages_share_their_header_colours_and_fonts(browser: "Browser", api: Client) -> None:
+async def test_the_pages_share_their_header_colours_and_fonts(site: Site) -> None:
     look = """() => {
         const header = document.querySelector(".site");
         const { top, height } = header.getBoundingClientRect();
@@ -123,7 +121,7 @@ async def test_the_pages_share_their_header_colours_and_fonts(browser: "Browser"
         return [header.textContent, top, height, ...elements.flatMap(each => names.map(name => of(each, name)))];
     }"""
     for scheme in SCHEMES:
-        async with new_page(browser, api, color_scheme=scheme) as page:
+        async with new_page(site.browser, site.api, color_scheme=scheme) as page:
             looks = []
             for path in ("/", "/docs", "/status", "/console"):
                 await page.goto(path)
