@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -96,8 +95,8 @@ def pccontext_python() -> Path:
     """An interpreter with pccontext, which needs other versions than this one has; made once in a clean clone."""
     folder, lock = PROGRAMS / ".venv", PROGRAMS / "pccontext.txt"
     python = folder / "bin" / "python"
-    once(lock, folder, (sys.executable, "-m", "venv", str(folder)))
-    once(lock, folder / "lib", (str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(lock)))
+    once(lock, folder, programs.new_environment(folder))
+    once(lock, folder / "lib", (*programs.pip_install(python), "--no-deps", "-r", str(lock)))
     return python
 
 

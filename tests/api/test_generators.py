@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import msgspec
@@ -42,9 +41,9 @@ def output_of(*command: str, folder: Path) -> str:
 
 def test_openapi_python_client_generates_every_operation(openapi_json: Path, tmp_path: Path) -> None:
     # NOTE: in a separate environment, because it requires an older typer than ours.
-    venv.create(tmp_path / "venv", with_pip=True)
     scripts = tmp_path / "venv" / "bin"
-    programs.install(str(scripts / "pip"), "install", "--quiet", "openapi-python-client==0.29.1", folder=tmp_path)
+    programs.install(*programs.new_environment(tmp_path / "venv"), folder=tmp_path)
+    programs.install(*programs.pip_install(scripts / "python"), "openapi-python-client==0.29.1", folder=tmp_path)
     shown = output_of(
         str(scripts / "openapi-python-client"),
         "generate",
