@@ -37,8 +37,6 @@ FOLDER = "LEDGERLINE_TEST_FOLDER"
 # A new database has 800 files. Creating a file takes a disk up to 0.7 ms and memory 0.03 ms.
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 8 << 30
 _PREFIX = "ledgertest-"  # and the process
-LONGEST = "test_verify_all.py"
-"""The file that takes a tenth of the whole run: if it came late, a worker would be alone with it at the end."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,8 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest file, spread those of each folder over the whole run, and end with the short ones of
-    tests/pure.
+    """Spread the files of each folder over the whole run, and end with the short ones of tests/pure.
 
     Tests of processes mostly wait, and those of chains keep a core busy: they take less time beside each other than in
     turn. Short files at the end leave no worker alone with a long one.
@@ -74,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for path in dict.fromkeys(item.path for item in items):
         folders[path.parent].append(path)
     order = {
-        path: (folder.name == "pure", path.name != LONGEST, (place + 0.5) / len(files))
+        path: (folder.name == "pure", (place + 0.5) / len(files))
         for folder, files in folders.items()
         for place, path in enumerate(files)
     }
