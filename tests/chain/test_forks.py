@@ -212,7 +212,8 @@ def test_each_step_from_bulk_to_live_survives_a_kill(new_ledgerline: NewLedgerli
                 kills += 1
                 if forked and kills == 1:
                     hardship.fork_all()
-                # A run completes the remaining steps before it looks for an intersection.
+                # To start takes a second, and each remaining step, which precedes the intersection, milliseconds.
+                until("the indexer has started", hardship.process.output, 60, every_s=0.02)
                 until("the next step or none is left", hardship.has_begun, 60, every_s=0.0005)
             assert kills > 1, "the steps were too quick"
             hardship.end(new_ledgerline())
