@@ -78,6 +78,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order[item.path])
 
 
+def pytest_collection_finish() -> None:
+    """Exempt all modules and tests from garbage collection. They stay, and make up most objects of the process."""
+    gc.freeze()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the temporary folder after the last worker has released the servers."""
     if not hasattr(config, "workerinput"):
