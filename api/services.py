@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -17,7 +18,7 @@ from api.keys.caller import Callers
 from api.keys.valkey import ValkeyClient
 from api.node_bytes.readers import NodeReaders
 from api.repeats.kept import KeptAnswers
-from api.sources import chain_servers, chain_splits, event_heads, registry, retention
+from api.sources import chain_servers, chain_splits, event_heads, node_addresses, registry, retention
 from api.sources.chain_servers import ChainServers
 from api.sources.chain_splits import ChainSplits
 from api.sources.event_heads import EventHeads
@@ -134,6 +135,9 @@ async def opened(
         )
         await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(spools.folder)))
         addresses = {name: NodeAddresses(urls) for name, urls in settings.ogmios_urls.items()}
+        if any(each.count > 1 for each in addresses.values()):
+            watch = partial(node_addresses.follow_the_indexers, keys, addresses)
+            await stack.enter_async_context(tasks.background("node addresses", watch))
         nodes = Nodes.at(addresses)
         stack.callback(nodes.close)
         node_readers = NodeReaders.at(addresses)

@@ -8,9 +8,11 @@ import asyncpg
 import msgspec
 import pytest
 
-from shared import splits
+from api.http.turns import FairPool
+from api.sources.node_addresses import NodeAddresses, prefer_the_followed
+from shared import database, splits
 from shared.network import MAINNET, PREVIEW
-from shared.splits import ChainBlock
+from shared.splits import ChainBlock, WatchedNode
 from tests.api.chains import Chain
 from tests.api.client import Client, serving
 from tests.api.indexers import Indexer, slot_now
@@ -88,3 +90,14 @@ async def test_a_split_is_shown_and_chain_requests_are_answered_by_default(
                 break
             await asyncio.sleep(0.1)
     assert split["noticed_at"] == since
+
+
+async def test_the_api_prefers_the_node_that_the_indexer_follows(database_url: str, indexer: Indexer) -> None:
+    nodes = [WatchedNode(1, "behind"), WatchedNode(2, "followed")]
+    await indexer.beats(nodes=splits.encode_nodes(nodes).decode())
+    two, three = (NodeAddresses([f"ws://{number}" for number in range(1, count + 1)]) for count in (2, 3))
+    async with await database.create_pool(database_url, None, max_size=1) as pool:
+        await prefer_the_followed(FairPool(pool, 1), {"preview": two, "mainnet": three})
+        assert (two.in_use, three.in_use) == ("ws://2", "ws://1")
+        await prefer_the_followed(FairPool(pool, 1), {"preview": three})
+    assert three.in_use == "ws://1", "its list has not the same nodes"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.sources.node_addresses import FIRST_AGAIN_AFTER_S, NodeAddresses
+from api.sources.node_addresses import AGAIN_AFTER_S, NodeAddresses
 from indexer.sync.choice import FAILOVER_AFTER_S, NodeChoice
 
 UNREACHABLE, REFUSES, FITS = "unreachable", "refuses", "fits"
@@ -97,8 +97,20 @@ def test_all_connections_of_the_api_move_to_the_next_node_and_back() -> None:
     assert nodes.in_use == "ws://b"
     nodes.failed("ws://a")
     assert nodes.in_use == "ws://b", "a late failure of the first moves nothing"
-    clock.now_s += FIRST_AGAIN_AFTER_S
+    clock.now_s += AGAIN_AFTER_S
     assert nodes.in_use == "ws://a"
     nodes.failed("ws://a")
     nodes.failed("ws://b")
     assert nodes.in_use == "ws://a"
+
+
+def test_the_api_returns_to_the_node_that_the_indexer_follows() -> None:
+    clock = Clock()
+    nodes = NodeAddresses(["ws://a", "ws://b", "ws://c"], clock)
+    nodes.prefer(2)
+    assert nodes.in_use == "ws://b"
+    nodes.failed("ws://b")
+    nodes.prefer(2)
+    assert nodes.in_use == "ws://c", "it is not tried again at each look"
+    clock.now_s += AGAIN_AFTER_S
+    assert nodes.in_use == "ws://b"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from api.sources.node_addresses import FIRST_AGAIN_AFTER_S, NodeAddresses
+from api.sources.node_addresses import AGAIN_AFTER_S, NodeAddresses
 from api.sources.nodes import EVALUATIONS, Node, NodeAway, NodeConnection, NodeRefused
 from tests.patience import PATIENCE_S
 
@@ -78,7 +78,7 @@ def test_the_next_node_is_asked_if_the_first_is_away_and_the_first_again_later()
         assert node.tip_slot_no() == 5
         assert addresses.in_use == second._addresses.in_use
         node._ask("acquireMempool")
-        now[0] += FIRST_AGAIN_AFTER_S
+        now[0] += AGAIN_AFTER_S
         assert addresses.in_use == away
         node._ask("hasTransaction", again=False, id="")
         assert asked == ["queryNetwork/tip", "acquireMempool", "hasTransaction"]
