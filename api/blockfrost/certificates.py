@@ -145,11 +145,6 @@ def _show_account(credential: bytes, network: Network) -> str:
     return address.show_stake(address.reward_account(credential[1:], origin, network))
 
 
-class _PlacedTransaction(msgspec.Struct, frozen=True):
-    tx_id: int
-    extra: bytes | None
-
-
 class _RegisteredRow(msgspec.Struct, frozen=True):
     pool_id: bytes
     tx_id: int | None
@@ -158,7 +153,6 @@ class _RegisteredRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_placed = _sql.query("placed", _PlacedTransaction)
 _registered_before = _sql.query("registered_before", _RegisteredRow)
 _POTS: tuple[Literal["reserve"], Literal["treasury"]] = ("reserve", "treasury")  # in the order of packed.POTS
 _NEW_AFTER_EPOCHS, _CHANGED_AFTER_EPOCHS = 2, 3  # `insertPoolRegister` of cardano-db-sync
@@ -175,8 +169,8 @@ async def _placed_certificates(ask: ChainAsk[TransactionQuestion], *kinds: str) 
 
 async def _certificates(db: Connection, ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
     """The number of a transaction, and its certificates of some kinds with their places, in a snapshot."""
-    transaction = await transactions.read(db, ask)
-    row = await _placed.only(db, ask.question.hash)
+    row = await transactions.find(db, ask)
+    transaction = await transactions.without_assets_of_inputs(db, row, ask.network)
     places = packed.unpack_extra(row.extra).certificate_places
     placed = zip(places or range(len(transaction.certificates)), transaction.certificates, strict=True)
     return row.tx_id, [(at, certificate) for at, certificate in placed if certificate.type in kinds]

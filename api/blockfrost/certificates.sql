@@ -1,7 +1,3 @@
--- name: placed
--- A transaction's number, and its optional parts, which have the places of its certificates. One row of a unique hash.
-SELECT tx_id, extra FROM tx WHERE hash = $1
-
 -- name: registered_before
 -- For each of the pools $1, its last certificate before transaction $2 that registered it, and the last epoch up to $3
 -- at whose start it was retired. `partial`: the index begins after the genesis.

@@ -134,8 +134,8 @@ class Withdrawal(msgspec.Struct, frozen=True):
 async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
     """Get a transaction by hash."""
     async with ask.snapshot() as db:
-        row = await _row(db, ask)
-        transaction = await _without_assets_of_inputs(db, row, ask.network)
+        row = await find(db, ask)
+        transaction = await without_assets_of_inputs(db, row, ask.network)
     moved = packed.unpack_extra(row.extra).instantaneous_rewards
     kinds = [certificate.type for certificate in transaction.certificates]
     delegations = sum(
@@ -204,17 +204,19 @@ async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
 
 async def read(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
     """The transaction of a question, in a snapshot, with the lovelace of its inputs only. Raises Refusal."""
-    return await _without_assets_of_inputs(db, await _row(db, ask), ask.network)
+    return await without_assets_of_inputs(db, await find(db, ask), ask.network)
 
 
-async def _row(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FoundTransaction:
+async def find(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FoundTransaction:
+    """The row of the transaction of a question. Raises Refusal."""
     row = await transactions.find(db, ask.question.hash)
     if row is None:
         raise errors.transaction_not_found()
     return row
 
 
-async def _without_assets_of_inputs(db: Connection, row: FoundTransaction, network: Network) -> FullTransaction:
+async def without_assets_of_inputs(db: Connection, row: FoundTransaction, network: Network) -> FullTransaction:
+    """A transaction, with the lovelace of its inputs only."""
     inputs = [_without_assets(spent) for spent in packed.unpack_spent(row.inputs)]
     return await transactions.full(db, row, network, grouped=False, inputs=inputs)
 

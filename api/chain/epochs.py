@@ -12,6 +12,7 @@ from api.ask import ChainAsk
 from api.chain import cardano_cli, tip
 from api.chain.tip import Tip
 from api.parameters import JsonSchema, Kind, Question
+from api.repeats import kept
 from shared import sql
 from shared.network import Network
 
@@ -91,7 +92,14 @@ class StoredParameters(msgspec.Struct, frozen=True):
     nonce: bytes | None
 
 
+class _ParametersRow(msgspec.Struct, frozen=True):
+    tip_hash: bytes
+    parameters: str | None
+    nonce: bytes | None
+
+
 class _EpochRow(msgspec.Struct, frozen=True):
+    tip_hash: bytes
     tip_block_no: int
     epoch_no: int
     blocks: int
@@ -107,7 +115,7 @@ class _EpochRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_parameters = _sql.query("parameters", StoredParameters)
+_parameters = _sql.query("parameters", _ParametersRow)
 _epochs = _sql.query("epochs", _EpochRow)
 
 
@@ -136,10 +144,11 @@ async def read_parameters(ask: ChainAsk[EpochQuestion]) -> tuple[Tip, int, Store
     """The tip, the number of the requested epoch, and its parameters. Raises Refusal 404 and 503."""
     async with ask.snapshot() as db:
         last, row = await _found(db, ask)
-        stored = await _parameters.one(db, row.epoch_no)
-    if stored is None:
+        stored = await _parameters.only(db, row.epoch_no)
+        kept.require_same(db, stored.tip_hash == row.tip_hash)
+    if stored.parameters is None:
         raise errors.parameters_not_known()
-    return last, row.epoch_no, stored
+    return last, row.epoch_no, StoredParameters(stored.parameters, stored.nonce)
 
 
 async def some(db: sql.Connection, numbers: Sequence[int], network: Network) -> list[Epoch]:
@@ -156,6 +165,7 @@ async def _found(db: sql.Connection, ask: ChainAsk[EpochQuestion]) -> tuple[Tip,
     if not rows:
         raise errors.epoch_not_found()
     [row] = rows
+    kept.require_same(db, row.tip_hash == last.block_hash)
     ask.notes.settle(row.last_hash, row.last_block_no, row.tip_block_no)
     return last, row
 

@@ -1,7 +1,8 @@
 -- name: epochs
 -- The sums of the epochs $1, ascending, and their first and last blocks; no row for an epoch without an indexed block.
 -- Their slots are $2 to below $3, in the same order. Cost: a look-up each. LIMIT 1 keeps it to look-ups.
-SELECT tip.block_no AS tip_block_no, epoch.epoch_no, epoch.blocks, epoch.tx_count, epoch.fees, epoch.output::text,
+SELECT tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
+       epoch.epoch_no, epoch.blocks, epoch.tx_count, epoch.fees, epoch.output::text,
        first.slot_no AS first_slot_no, first.block_no AS first_block_no, first.hash AS first_hash,
        last.slot_no AS last_slot_no, last.block_no AS last_block_no, last.hash AS last_hash
 FROM tip
@@ -17,4 +18,5 @@ CROSS JOIN LATERAL (
 ORDER BY epoch.epoch_no
 
 -- name: parameters
-SELECT parameters::text, nonce FROM epoch_parameters WHERE epoch_no = $1
+-- The parameters of epoch $1, null if they are not known, with the last block of the snapshot.
+SELECT tip.block_hash AS tip_hash, parameters::text, nonce FROM tip LEFT JOIN epoch_parameters ON epoch_no = $1
