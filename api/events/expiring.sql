@@ -1,6 +1,7 @@
 -- name: expiring
--- Credentials whose key expires within $2 days, that ask to be told of it, and were not told yet, $4 at most; notes that
--- they are, once, whoever else looks. $3 begins the key of their subject. Cost: the keys that expire within those days.
+-- Credentials whose key expires within $2 days, that ask to be told of it, and were not told yet, $4 at most; notes
+-- that they are, once, whoever else looks. $3 begins the key of their subject. Cost: the keys that expire within those
+-- days.
 WITH due AS (
     SELECT id, network_id, api_key_prefix, expires_at FROM partner.credential
     WHERE revoked_at IS NULL AND expires_at > now() AND expires_at <= now() + make_interval(days => $2)

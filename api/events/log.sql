@@ -24,8 +24,8 @@ SELECT pg_advisory_xact_lock($1, $2)
 SELECT pg_advisory_xact_lock_shared($1, $2)
 
 -- name: held
--- Whether there is any subject, whether any begins with $3, and whether any event waits for confirmations; no row if the
--- mark is at another step than $2.
+-- Whether there is any subject, whether any begins with $3, and whether any event waits for confirmations; no row if
+-- the mark is at another step than $2.
 SELECT EXISTS (SELECT FROM partner.subject WHERE network_id = $1) AS is_watched,
        EXISTS (SELECT FROM partner.subject
                WHERE network_id = $1 AND key >= $3::bytea AND key < $3::bytea || '\xff'::bytea) AS has_submitters,

@@ -1,6 +1,6 @@
 -- name: lock
--- Those of the credentials $1 that have a quota, and ask to be told of it: $2 begins the keys of their subjects. In order
--- of the key, so that two batches never deadlock.
+-- Those of the credentials $1 that have a quota, and ask to be told of it: $2 begins the keys of their subjects. In
+-- order of the key, so that two batches never deadlock.
 SELECT id FROM partner.credential
 WHERE id = ANY ($1::uuid[]) AND quota_requests IS NOT NULL
   AND EXISTS (

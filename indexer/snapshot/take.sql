@@ -1,6 +1,6 @@
 -- name: tables
--- The tables of a chain with the columns that a copy contains, which are all except generated ones, those of the primary
--- key, Postgres' estimate of their rows, and their size.
+-- The tables of a chain with the columns that a copy contains, which are all except generated ones, those of the
+-- primary key, Postgres' estimate of their rows, and their size.
 SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns,
        coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum = ANY (p.conkey)), '{}') AS key,
        greatest(c.reltuples, 0)::bigint AS row_count, pg_table_size(c.oid) AS size_bytes
