@@ -18,7 +18,7 @@ from api.blockfrost.ranges import RangePage
 from api.blockfrost.registrations import Registration
 from api.blockfrost.rewards import Reward
 from api.blockfrost.stakes import ActiveStake
-from api.chain import accounts, owners
+from api.chain import accounts, owners, representatives
 from api.chain.accounts import (
     AccountAddress,
     AccountAddresses,
@@ -27,10 +27,8 @@ from api.chain.accounts import (
     AccountQuestion,
     StakeAddress,
 )
-from api.chain.certificates import Representative
 from api.chain.pools import show_pool_id
 from shared import sql
-from shared.encoding import bech32_encode
 from shared.ledger import slot_of
 from shared.sql import Connection
 
@@ -38,7 +36,6 @@ ListT = TypeVar("ListT", bound=AccountList)
 ListedT = TypeVar("ListedT")
 
 _GENESIS_TX = b"Shelley Genesis Staking Tx Hash ".hex()  # configGenesisStakingHash of cardano-db-sync
-_OF_A_KEY, _OF_A_SCRIPT = b"\x22", b"\x23"  # the first byte of a representative's id (CIP-129)
 
 
 class AccountPage(Page, frozen=True, kw_only=True):
@@ -147,6 +144,7 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
         if not certificates.known:
             raise refusals.never_used()
         withdrawn = await _withdrawals_sum(db, raw, account.withdrawal_count) if account.withdrawal_count else 0
+    party = account.delegate_representative
     return Account(
         stake_address=account.stake_address,
         active=certificates.pool_id is not None,
@@ -159,7 +157,7 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
         treasury_sum=None if certificates.partial else str(certificates.from_treasury),
         withdrawable_amount=str(account.rewards),
         pool_id=None if certificates.pool_id is None else show_pool_id(certificates.pool_id),
-        drep_id=None if account.delegate_representative is None else _drep_id(account.delegate_representative),
+        drep_id=None if party is None else representatives.show_id(party),
     )
 
 
@@ -302,17 +300,6 @@ async def _withdrawals_sum(db: Connection, raw: bytes, count: int) -> int:
 
 def _sum(chunks: Iterable[bytes]) -> int:
     return sum(lovelace for entries in chunks for (lovelace,) in _lovelace_of_entries(entries))
-
-
-def _drep_id(representative: Representative) -> str:
-    """The id of a representative."""
-    match representative:
-        case Representative("registered", str(digest), origin):
-            kind = _OF_A_SCRIPT if origin == "script" else _OF_A_KEY
-            return bech32_encode("drep", kind + bytes.fromhex(digest))
-        case Representative("abstain"):
-            return "drep_always_abstain"
-    return "drep_always_no_confidence"
 
 
 def _list(question: type[ListT], page: AccountPage) -> ListT:

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from api.answers import Instant
-from api.chain import accounts, assets, blocks, certificates, names, transactions
+from api.chain import accounts, assets, blocks, certificates, names, representatives, transactions
 from api.chain.blocks import Block
 from api.chain.certificates import Certificate
 from api.chain.epochs import EpochBlock
@@ -61,6 +61,25 @@ class PoolEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     transaction: Position | None = None
     certificate: Certificate | None = None
     block: Block | None = None
+
+
+GovernanceChange = Literal["vote_delegation", "registration", "update", "retirement"]
+_GOVERNANCE_CHANGES: dict[str, GovernanceChange] = {
+    "stakeDelegation": "vote_delegation",
+    "delegateRepresentativeRegistration": "registration",
+    "delegateRepresentativeUpdate": "update",
+    "delegateRepresentativeRetirement": "retirement",
+}
+
+
+class GovernanceEvent(msgspec.Struct, frozen=True):
+    """An account delegates its vote to a representative, or one is registered, changes its metadata, or retires."""
+
+    change: GovernanceChange
+    drep_id: str
+    stake_address: str | None
+    transaction: Position
+    certificate: Certificate
 
 
 class EpochEvent(msgspec.Struct, frozen=True):
@@ -259,20 +278,36 @@ class Reader:
 
     def _certificates(self, tx: _Read) -> Iterator[Happening]:
         for at, certificate in enumerate(tx.extra.certificates):
+            yield from self._votes(tx, certificate)
             pool_id = certificate.pool_id
             if pool_id is None:
                 continue
             match certificate.type:
                 case "stakeDelegation":
-                    assert certificate.stake is not None, "a delegation has an account"
-                    origin = packed.CREDENTIAL_ORIGINS[certificate.stake[0]]
-                    account = address.reward_account(certificate.stake[1:], origin, self._network)
+                    account = self._account(certificate)
                     make: Make = partial(self._delegation, tx, account, pool_id)
                     yield Happening(key_of("delegation", "stake_address", account), make)
                     yield Happening(key_of("delegation", "pool_id", pool_id), make)
                 case "stakePoolRegistration" | "stakePoolRetirement":
                     make = partial(self._pool_certificate, tx, at)
                     yield Happening(key_of("pool", "pool_id", pool_id), make)
+
+    def _votes(self, tx: _Read, certificate: packed.Certificate) -> Iterator[Happening]:
+        """What a certificate means for those who vote. Who delegates is one subject, the representative another."""
+        change, representative = _GOVERNANCE_CHANGES.get(certificate.type), certificate.representative
+        if change is None or representative is None:
+            return
+        account = self._account(certificate) if change == "vote_delegation" else None
+        make = partial(self._governance, tx, certificate, change, representative, account)
+        yield Happening(key_of("governance", "drep_id", representative), make)
+        if account is not None:
+            yield Happening(key_of("governance", "stake_address", account), make)
+
+    def _account(self, certificate: packed.Certificate) -> bytes:
+        """The account of a delegation."""
+        assert certificate.stake is not None, "a delegation has an account"
+        origin = packed.CREDENTIAL_ORIGINS[certificate.stake[0]]
+        return address.reward_account(certificate.stake[1:], origin, self._network)
 
     def _labels(self, block: BlockRow, tx: _Read) -> Iterator[Happening]:
         for label_no in tx.extra.label_nos:
@@ -333,6 +368,18 @@ class Reader:
         at = self._position(tx)
         active_epoch_no = self._network.epoch_of(at.slot_no) + ACTIVE_AFTER_EPOCHS
         return DelegationEvent(address.show_stake(account), show_pool_id(pool_id), active_epoch_no, at)
+
+    async def _governance(
+        self,
+        tx: _Read,
+        certificate: packed.Certificate,
+        change: GovernanceChange,
+        representative: bytes,
+        account: bytes | None,
+    ) -> GovernanceEvent:
+        stake_address = None if account is None else address.show_stake(account)
+        shown = certificates.show(certificate, self._network)
+        return GovernanceEvent(change, representatives.show(representative), stake_address, self._position(tx), shown)
 
     async def _pool_certificate(self, tx: _Read, at: int) -> PoolEvent:
         certificate = tx.extra.certificates[at]

@@ -14,7 +14,7 @@ import msgspec
 
 from api import errors
 from api.answers import Digits
-from api.chain import owners, payment_credentials
+from api.chain import owners, payment_credentials, representatives
 from api.chain.assets import AssetKind, Fingerprint
 from api.chain.labels import LabelKind
 from api.chain.pools import PoolIdKind, show_pool_id
@@ -32,6 +32,7 @@ EventKind = Literal[
     "metadata",
     "epoch",
     "block",
+    "governance",
     "submitted",
     "key.expiring",
     "quota.80",
@@ -39,7 +40,9 @@ EventKind = Literal[
     "chain_split",
 ]
 Direction = Literal["in", "out", "both"]
-SubjectName = Literal["address", "stake_address", "payment_credential", "asset", "policy_id", "pool_id", "label"]
+SubjectName = Literal[
+    "address", "stake_address", "payment_credential", "asset", "policy_id", "pool_id", "label", "drep_id"
+]
 
 KIND_LETTERS: dict[EventKind, bytes] = {
     "transaction": b"t",
@@ -50,6 +53,7 @@ KIND_LETTERS: dict[EventKind, bytes] = {
     "metadata": b"l",
     "epoch": b"e",
     "block": b"b",
+    "governance": b"g",
     "submitted": b"s",
     "key.expiring": b"k",
     "quota.80": b"8",
@@ -66,6 +70,7 @@ SUBJECT_LETTERS: dict[SubjectName, bytes] = {
     "policy_id": b"p",
     "pool_id": b"o",
     "label": b"l",
+    "drep_id": b"d",
 }
 _NAME_OF = {letter: name for name, letter in SUBJECT_LETTERS.items()}
 NO_SUBJECT = b"-"
@@ -85,6 +90,7 @@ SUBJECTS_OF: dict[EventKind, tuple[SubjectName, ...]] = {
     "metadata": ("label",),
     "epoch": (),
     "block": (),
+    "governance": ("stake_address", "drep_id"),
     "submitted": (),
     "key.expiring": (),
     "quota.80": (),
@@ -130,6 +136,7 @@ class SentSubject(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     policy_id: str | None = None
     pool_id: str | None = None
     label: str | None = None
+    drep_id: str | None = None
     direction: Direction = "both"
     least_quantity: Digits = "0"
 
@@ -285,6 +292,13 @@ def _label(text: str, _: Network) -> bytes:
         raise kind.refusal("label") from wrong
 
 
+def _drep_id(text: str, _: Network) -> bytes:
+    try:
+        return representatives.parse(text)
+    except ValueError as wrong:
+        raise errors.invalid_parameter("drep_id must be the id of a delegate representative, drep1…") from wrong
+
+
 _PARSED: Mapping[SubjectName, Callable[[str, Network], bytes]] = {
     "address": owners.parse_address,
     "stake_address": owners.parse_stake,
@@ -293,6 +307,7 @@ _PARSED: Mapping[SubjectName, Callable[[str, Network], bytes]] = {
     "policy_id": _by_kind(Hex(HASH28_BYTES, message=errors.invalid_policy_id)),
     "pool_id": _by_kind(PoolIdKind()),
     "label": _label,
+    "drep_id": _drep_id,
 }
 _SHOWN: Mapping[SubjectName, Callable[[bytes], str]] = {
     "address": address.show,
@@ -301,6 +316,7 @@ _SHOWN: Mapping[SubjectName, Callable[[bytes], str]] = {
     "asset": lambda asset: f"{asset[:HASH28_BYTES].hex()}.{asset[HASH28_BYTES:].hex()}",
     "policy_id": bytes.hex,
     "pool_id": show_pool_id,
+    "drep_id": representatives.show,
     "label": lambda label: str(int.from_bytes(label)),
 }
 

@@ -421,6 +421,10 @@ async def test_another_credentials_subscription_is_not_found(telling: Telling, i
             "subjects[0]: a subject of the kind mint must have",
         ),
         ({"subjects": [{"kind": "block", "direction": "in"}]}, "subjects[0]: the kind block has neither direction"),
+        (
+            {"subjects": [{"kind": "governance", "drep_id": "drep1x"}]},
+            "subjects[0]: drep_id must be the id of a delegate",
+        ),
         ({"subjects": [{"kind": "block"}], "from_slot": 1}, "from_slot must be at most 30 days ago"),
         ({"subjects": [{"kind": "block"}], "confirmations": 2161}, "confirmations must be between 0 and 2160"),
     ],

@@ -190,6 +190,8 @@ def shown(event: asyncpg.Record) -> Told:
             what = its["transaction"]["tx_hash"], its["stake_address"], its["pool_id"]
         case "withdrawal":
             what = its["tx_hash"], int(its["lovelace"])
+        case "governance":
+            what = its["transaction"]["tx_hash"], its["change"], its["drep_id"], its["stake_address"]
         case "submitted":
             what = its["tx_hash"], its["change"]
         case "mint":

@@ -63,6 +63,7 @@ class Happenings:
 
     def certificates(self, tx: Transaction) -> Iterator[tuple[str, Named, tuple[Any, ...]]]:
         for certificate in tx.certificates:
+            yield from votes(certificate)
             pool = certificate.get("stakePool", {}).get("id")
             match certificate["type"]:
                 case "stakeDelegation" if pool is not None:
@@ -78,6 +79,25 @@ class Happenings:
                 case "stakePoolRetirement":
                     self.retiring[pool] = certificate["stakePool"]["retirementEpoch"]
                     yield "pool", ("pool_id", pool), ("retirement",)
+
+
+def votes(certificate: Json) -> Iterator[tuple[str, Named, tuple[Any, ...]]]:
+    if "delegateRepresentative" not in certificate:
+        return
+    who, type_ = certificate["delegateRepresentative"], certificate["type"].removeprefix("delegateRepresentative")
+    if "id" in who:
+        header = "23" if who["from"] == "script" else "22"
+        id_ = bech32("drep", bytes.fromhex(header + who["id"]))
+    else:
+        id_ = {"abstain": "drep_always_abstain", "noConfidence": "drep_always_no_confidence"}[who["type"]]
+    if type_ == "stakeDelegation":
+        script = certificate["from"] == "script"
+        account = stake_address("preview", certificate["credential"], script=script)
+        what: tuple[Any, ...] = ("vote_delegation", id_, account)
+        yield "governance", ("stake_address", account), what
+    else:
+        what = type_.lower(), id_, None
+    yield "governance", ("drep_id", id_), what
 
 
 Flow = tuple[str, Named, tuple[Any, ...], int | None, int | None]
