@@ -43,6 +43,8 @@ class Notes(msgspec.Struct):
     data from beyond the index, which change while it does not, `is_constant` that it is the same for every question of
     its route about this chain. `body` is that of a long answer, already written.
 
+    `events` is how many events of a subscription it delivers.
+
     `is_head` says that only the headers are sent, `accepted` is `Accept-Encoding`, and `held` are the body's turns.
     """
 
@@ -51,6 +53,7 @@ class Notes(msgspec.Struct):
     known_epochs: str | None = None
     may_change: bool = False
     is_constant: bool = False
+    events: int = 0
     body: WrittenBody | None = None
     is_head: bool = False
     accepted: str | None = None

@@ -91,6 +91,7 @@ async def _add_breakdown(db: asyncpg.Connection, part: int, sums: list[Breakdown
         [row.took_us for row in sums],
         # NOTE: as text, since an array of arrays must be rectangular.
         ["{" + ",".join(map(str, row.durations)) + "}" for row in sums],
+        [row.events for row in sums],
     )
 
 

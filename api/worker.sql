@@ -66,18 +66,19 @@ ON CONFLICT (name) DO NOTHING
 -- The requests by hour, endpoint and class of status, in order of the key. Each histogram of durations is the text of
 -- an array.
 INSERT INTO partner.usage_hour AS kept
-    (part, credential_id, hour, endpoint_no, status_class, requests, took_us, durations)
+    (part, credential_id, hour, endpoint_no, status_class, requests, took_us, durations, events)
 SELECT $1, credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
-       batch.took_us, batch.durations::bigint[]
-FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[])
-     AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations)
+       batch.took_us, batch.durations::bigint[], batch.events
+FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[])
+     AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations, events)
 JOIN partner.credential ON credential.id = batch.credential_id
 JOIN partner.endpoint ON endpoint.name = batch.endpoint
 ORDER BY credential.id, batch.hour, endpoint.endpoint_no, batch.status_class
 ON CONFLICT (credential_id, hour, endpoint_no, status_class, part) DO UPDATE
 SET requests = kept.requests + excluded.requests,
     took_us = kept.took_us + excluded.took_us,
-    durations = partner.durations_add(kept.durations, excluded.durations)
+    durations = partner.durations_add(kept.durations, excluded.durations),
+    events = kept.events + excluded.events
 
 -- name: touch
 -- In order of the key, so that two batches never deadlock. While further parts are written ($3 > 0), at most once a

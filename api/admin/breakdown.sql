@@ -14,7 +14,8 @@ WHERE id = $1 AND admin_key_id = $2
 WITH part AS (
     SELECT date_trunc($4, hour, 'UTC') AS period_start, CASE WHEN $5 THEN endpoint.name END AS endpoint,
            CASE WHEN $6 THEN status_class END AS status_class, sum(requests)::bigint AS requests,
-           sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations
+           sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations,
+           sum(events)::bigint AS events
     FROM partner.usage_hour
     JOIN partner.endpoint USING (endpoint_no)
     WHERE credential_id = ANY($1::uuid[]) AND hour >= $2 AND hour < $3
@@ -22,7 +23,8 @@ WITH part AS (
 ), page AS (
     SELECT * FROM part ORDER BY period_start DESC, endpoint, status_class LIMIT $7 OFFSET $8
 )
-SELECT counted.total, page.period_start, page.endpoint, page.status_class, page.requests, page.took_us, page.durations
+SELECT counted.total, page.period_start, page.endpoint, page.status_class, page.requests, page.took_us, page.durations,
+       page.events
 FROM (SELECT count(*) AS total FROM part) AS counted
 LEFT JOIN page ON true
 ORDER BY page.period_start DESC, page.endpoint, page.status_class
@@ -42,7 +44,8 @@ LIMIT $5
 -- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Cost: the hours of
 -- the period.
 SELECT date_trunc($4, hour, 'UTC') AS period_start, endpoint_no, endpoint.name AS endpoint, status_class,
-       sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations
+       sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations,
+       sum(events)::bigint AS events
 FROM partner.usage_hour
 JOIN partner.endpoint USING (endpoint_no)
 WHERE credential_id = $1 AND hour >= $2 AND hour < $3

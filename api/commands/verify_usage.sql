@@ -27,7 +27,7 @@ WITH kept AS (
            coalesce(sum(requests) FILTER (WHERE status_class < 4), 0) AS successful,
            coalesce(sum(requests) FILTER (WHERE status_class >= 4), 0) AS failed, sum(took_us) AS took_us
     FROM partner.usage_hour, kept
-    WHERE credential_id = ANY($1::uuid[]) AND hour >= hours_since
+    WHERE credential_id = ANY($1::uuid[]) AND hour >= hours_since AND requests > 0
     GROUP BY 1, 2
 ), totals AS (
     SELECT credential_id, sum(successful) AS successful, sum(failed) AS failed

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote
 
@@ -133,7 +134,8 @@ class Api:
             # quota, so it is counted as 429.
             status = response.status if refusal is None else refusal.status
             try:
-                self._services.spools.count(credential_id, endpoint, status, facts.took_s())
+                events = facts.events if status == HTTPStatus.OK else 0  # NOTE: a 304 delivers none
+                self._services.spools.count(credential_id, endpoint, status, facts.took_s(), events)
             except Refusal as uncounted:
                 self._unread.sent(request.protocol)
                 response = await instead(response, uncounted, request)
@@ -190,6 +192,7 @@ class Api:
             answer = await way.answer(ParsedRequest(request, facts, question, notes), who)
             if not isinstance(answer, web.Response):
                 answer = caching.respond(request, way.route.status, answer, notes)
+            facts.events = 0 if notes.is_head else notes.events
             return answer
         finally:
             if notes.body is not None or notes.held is not None:

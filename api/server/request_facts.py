@@ -23,6 +23,7 @@ class RequestFacts(msgspec.Struct):
     route: Route | None = None
     authenticated: caller.ApiCaller | caller.AdminKey | None = None
     ignored: Sequence[str] = ()  # parameters and body fields
+    events: int = 0  # of a subscription, in the answer
 
     @classmethod
     def of(cls, request: web.BaseRequest) -> "RequestFacts":

@@ -44,14 +44,23 @@ _UNFINISHED, _UNFINISHED_FOR_S = ".new", 60.0
 _unrecorded = Counter("ledgerline_usage_unrecorded", "Requests refused because they could not be counted.")
 
 
+_EVENTS = 0
+"""In place of a status: the record is not a request but says how many events were delivered, in place of `took_us`."""
+
+
 class Record(msgspec.Struct, frozen=True):
-    """One answered request."""
+    """One answered request, or the events that were delivered at once."""
 
     credential_id: bytes  # of the UUID
     at_us: int
     took_us: int
     status: int
     endpoint: int  # api.route.Route.number
+
+    @property
+    def events(self) -> int | None:
+        """How many events were delivered; None for a request."""
+        return self.took_us if self.status == _EVENTS else None
 
 
 class Spool:
@@ -131,11 +140,14 @@ class Spool:
         """False if the file was truncated or removed, so that another process would not find all records."""
         return disk.is_linked(self._file) and disk.size_bytes(self._file) >= HEADER_BYTES + self.size_bytes
 
-    def append(self, head: bytes) -> None:
-        """Append one record, which then survives a crash of the process. On OSError nothing is appended."""
-        checksum = _CHECKSUM.pack(self._checksum(head, self.size_bytes))
-        disk.write(self._file, head + checksum, HEADER_BYTES + self.size_bytes)
-        self.size_bytes += RECORD.size
+    def append(self, *heads: bytes) -> None:
+        """Append records, which then survive a crash of the process. On OSError nothing is appended."""
+        offsets = range(self.size_bytes, self.size_bytes + len(heads) * RECORD.size, RECORD.size)
+        records = [
+            head + _CHECKSUM.pack(self._checksum(head, offset)) for head, offset in zip(heads, offsets, strict=True)
+        ]
+        disk.write(self._file, b"".join(records), HEADER_BYTES + self.size_bytes)
+        self.size_bytes += len(heads) * RECORD.size
 
     def sync(self) -> None:
         """Make all records and the file's name survive a power failure. Raises OSError."""
@@ -200,13 +212,14 @@ class Spools:
         """All spools, oldest first."""
         return [*self.former, self._current]
 
-    def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float) -> None:
-        """Record a request that is about to be answered. Raises Refusal if that fails."""
+    def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float, events: int = 0) -> None:
+        """Record a request that is about to be answered, and the events in it. Raises Refusal if that fails."""
         at_us, took_us = clock.now_us(), min(int(took_s * 1e6), _MAX_US)
-        head = RECORD.pack(credential_id.bytes, at_us, took_us, status, endpoint, 0)[:_HEAD_BYTES]
+        values = [(took_us, status), *([(events, _EVENTS)] if events else [])]
+        heads = [RECORD.pack(credential_id.bytes, at_us, *each, endpoint, 0)[:_HEAD_BYTES] for each in values]
         try:
             self._make_room()
-            self._current.append(head)
+            self._current.append(*heads)
         except OSError as cause:
             if self.fault is None:
                 log.error("usage.not_recorded", folder=str(self.folder), cause=str(cause))

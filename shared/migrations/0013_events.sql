@@ -133,6 +133,9 @@ CREATE TABLE partner.webhook_total (
     result   text   PRIMARY KEY
 );
 COMMENT ON TABLE partner.webhook_total IS 'The number of attempts of all webhooks by their result, for metrics.';
+ALTER TABLE partner.usage_hour ADD COLUMN events bigint NOT NULL DEFAULT 0;
+COMMENT ON COLUMN partner.usage_hour.events IS
+    'Events of subscriptions that were delivered: in answers, or acknowledged. Not requests.';
 
 -- == chain ==
 

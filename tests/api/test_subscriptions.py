@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -14,11 +15,14 @@ from api.events import follower as following
 from api.events import log as logs
 from api.events.follower import Follower
 from api.sources import retention
+from api.usage.queue import UsageBatch, batch_of
+from api.usage.spool import RECORD, Spool, spools_in
 from shared import database, notices, splits
 from shared.network import PREVIEW
 from shared.settings import read
 from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
+from tests.api.counting import ENDPOINTS, mine_of
 from tests.api.locks import until_blocked
 from tests.api.partners import NOWHERE
 from tests.chain.written import ADA, POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
@@ -388,6 +392,44 @@ async def test_a_client_that_has_loaded_the_last_block_reads_what_was_noticed_af
     assert [number for number, _, _ in await telling.log(subscription, after_block=loaded)] == [2]
     loaded = await telling.append(30)
     assert await telling.log(subscription, after_block=loaded) == []
+
+
+async def test_delivered_events_are_counted_with_their_request(
+    telling: Telling, environment: dict[str, str], db: asyncpg.Connection
+) -> None:
+    """Once for each time that they are delivered: an empty page, a HEAD, a 304 and a refusal deliver none."""
+    subscription = await telling.subscribe({"kind": "block"})
+    for slot in (20, 30, 40):
+        await telling.append(slot)
+    events = f"/{subscription}/events"
+    page = await telling.call("GET", f"{events}?limit=2")
+    await telling.call("GET", events)
+    await telling.call("GET", f"{events}?after=3")
+    await telling.call("HEAD", events)
+    path, unchanged = f"/v1/subscriptions{events}?limit=2", {"If-None-Match": page.headers["ETag"]}
+    again = await telling.api.call("GET", path, telling.key, headers=unchanged)
+    assert again.status == 304
+    await telling.call("GET", f"{events}?limit=0")
+    credential_id, name = await db.fetchval("SELECT id FROM partner.credential"), "GET /v1/subscriptions/{id}/events"
+    delivered = {
+        part.status_class: (part.requests, part.events)
+        for path_of_spool in spools_in(Path(environment["DATA_DIR"]) / "usage")
+        for part in mine_of(batch_in(path_of_spool), credential_id)
+        if part.endpoint == name
+    }
+    assert delivered == {2: (4, 5), 3: (1, 0), 4: (1, 0)}
+
+
+def batch_in(path_of_spool: Path) -> UsageBatch:
+    """What the aggregator gets of a spool. Fails if a record would count as lost."""
+    spool = Spool.look_at(path_of_spool)
+    assert spool is not None
+    spool.synced_bytes = spool.size_bytes
+    batch = batch_of(spool, ENDPOINTS)
+    spool.close()
+    recorded = sum(total.successful + total.failed for total in batch.sums) + batch.event_records
+    assert batch.end == recorded * RECORD.size
+    return batch
 
 
 async def test_another_credentials_subscription_is_not_found(telling: Telling, issue_key: IssueKey) -> None:

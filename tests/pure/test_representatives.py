@@ -2,7 +2,7 @@
 
 import pytest
 from pycardano import DRep, DRepKind, ScriptHash, VerificationKeyHash
-from pycardano.governance import IdFormat
+from pycardano.certificate import IdFormat
 
 from api.chain import representatives
 from shared.encoding import bech32_encode

@@ -1217,7 +1217,7 @@ export interface SubscriptionSubjectPage {
 
 /** What is told of. */
 export interface SubscriptionSubject {
-  kind: "block" | "chain_split" | "delegation" | "epoch" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal";
+  kind: "block" | "chain_split" | "delegation" | "epoch" | "governance" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal";
   subject: Record<string, unknown> | null;
   direction: "both" | "in" | "out";
   least_quantity: bigint;
@@ -1245,7 +1245,7 @@ export interface ToldEventPage {
 export interface ToldEvent {
   number: number;
   action: "apply" | "notice" | "reset" | "undo";
-  kind: "block" | "chain_split" | "delegation" | "epoch" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal" | null;
+  kind: "block" | "chain_split" | "delegation" | "epoch" | "governance" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal" | null;
   subject: Record<string, unknown> | null;
   block: EventBlock;
   object: Record<string, unknown>;
@@ -1640,7 +1640,7 @@ export interface UsagePartPage {
  * The requests of one period, to one endpoint and with one class of status.
  *
  * `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to
- * within 12.5 %.
+ * within 12.5 %. `delivered_events` are the events of subscriptions in these answers.
  */
 export interface UsagePart {
   period_start: string;
@@ -1651,6 +1651,7 @@ export interface UsagePart {
   p50_response_time_ms: number;
   p95_response_time_ms: number;
   p99_response_time_ms: number;
+  delivered_events: number;
 }
 
 /** A page of a list. */
