@@ -35,6 +35,20 @@ def histories(random: Random) -> list[int]:
     return [1 if random.random() < 0.9 else random.randint(2, 400) for _ in range(count)]
 
 
+async def test_no_page_of_a_long_history_takes_more_than_three_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one whose transactions have some addresses each, as those of a wallet: each probe looks up every address."""
+    random = Random(1)
+    before = [0, *accumulate(random.choice((1, 1, 2, 3)) for _ in range(100_000))]
+    rank, end = Rows(lambda place: _Rank(place, before[place])), len(before) - 1
+    monkeypatch.setattr(account_history, "_rank", rank)
+    monkeypatch.setattr(account_history, "_tx_id", Rows(lambda place: place))
+    for entry in random.sample(range(before[-1]), 100):
+        rank.asked = 0
+        found = await _before(None, StakeNo(1), _Rank(0, 0), _Rank(end, before[end]), entry)
+        assert found.entries <= entry < before[found.transactions + _NEAR + 1]
+        assert rank.asked <= 3
+
+
 @pytest.mark.parametrize("seed", range(40))
 async def test_a_page_begins_shortly_before_its_first_entry_after_few_probes(
     seed: int, monkeypatch: pytest.MonkeyPatch
