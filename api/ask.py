@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import asyncpg
@@ -11,6 +12,7 @@ from api.http import compression
 from api.http.bodies import Held, Writer, WrittenBody, has_parts
 from api.keys.caller import AdminKey, ApiKey, KeyInvalidation
 from api.keys.limits.verdicts import Verdict
+from api.keys.restrictions import KeyUse
 from api.parameters import Body, Question
 from api.services import Services
 from api.sources.chain_servers import ChainServer
@@ -39,9 +41,9 @@ class Notes(msgspec.Struct):
     """What a handler adds to its answer beyond the value, and what a long answer needs to know of the request.
 
     `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
-    `metadata_warning` and `known_epochs` are headers of these names, or None. `may_change` says that the answer has
-    data from beyond the index, which change while it does not, `is_constant` that it is the same for every question of
-    its route about this chain. `body` is that of a long answer, already written.
+    `metadata_warning`, `known_epochs` and `snapshot_block` are headers of these names, or None. `may_change` says that
+    the answer has data from beyond the index, which change while it does not, `is_constant` that it is the same for
+    every question of its route about this chain. `body` is that of a long answer, already written.
 
     `events` is how many events of a subscription it delivers.
 
@@ -51,6 +53,7 @@ class Notes(msgspec.Struct):
     settled_by: str | None = None
     metadata_warning: str | None = None
     known_epochs: str | None = None
+    snapshot_block: str | None = None
     may_change: bool = False
     is_constant: bool = False
     events: int = 0
@@ -182,6 +185,7 @@ class EventsAsk(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_
     """A request about the subscriptions of the API key, which are in the partners' tables."""
 
     body: BodyT
+    key_hash: bytes
     committing: asyncpg.Connection | None = None  # the connection of an idempotent request, which is one commit
 
     @asynccontextmanager
@@ -204,6 +208,18 @@ class EventsAsk(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_
         """One commit: all of it is written, or none. With an idempotency key it is part of a larger one."""
         async with self.partners() as db, schema.commit(db):
             yield db
+
+
+class StreamAsk(EventsAsk[QuestionT, None], Generic[QuestionT], frozen=True, kw_only=True):
+    """A request for events as they happen, or for a ticket with which to read them.
+
+    `use` is that of the key, which may be revoked while events are read.
+    `ends_at` is the time until which a ticket is valid, None for a key. `last_event_id` is the header of that name.
+    """
+
+    use: KeyUse
+    ends_at: datetime | None
+    last_event_id: str
 
 
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):

@@ -422,6 +422,14 @@ def invalid_api_key() -> Refusal:
     return Refusal(403, "invalid_api_key", "Invalid API key")
 
 
+def invalid_ticket() -> Refusal:
+    """A ticket that is malformed or has expired, was issued for another subscription, or whose key has ended.
+
+    Request a new one with the API key.
+    """
+    return Refusal(403, "invalid_ticket", "Invalid or expired ticket")
+
+
 def expired_api_key() -> Refusal:
     """A key that has expired, or that a rotation has replaced and whose overlap has ended.
 

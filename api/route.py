@@ -9,7 +9,18 @@ from urllib.parse import unquote
 import msgspec
 
 from api.answers import ChainAnswer, ChainPage
-from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, EventsAsk, KeyAsk, Nothing, OpenAsk, PrimaryAsk
+from api.ask import (
+    AdminAsk,
+    ChainAsk,
+    ChainChange,
+    ChainPost,
+    EventsAsk,
+    KeyAsk,
+    Nothing,
+    OpenAsk,
+    PrimaryAsk,
+    StreamAsk,
+)
 from api.errors import Refusal, method_not_allowed, not_found
 from api.keys.caller import BOOTSTRAP, PERMISSIONS
 from api.keys.restrictions import SCOPES
@@ -26,7 +37,7 @@ REQUESTS_COUNTED = "Requests-Counted"
 Handler = Callable[[Any], Awaitable[Any]]
 Refusing = Callable[[], Refusal]
 _NO_FIELDS: Mapping[str, str] = {}
-_OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, EventsAsk, KeyAsk)
+_OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, EventsAsk, StreamAsk, KeyAsk)
 
 
 class Options(TypedDict, total=False):

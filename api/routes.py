@@ -33,10 +33,10 @@ from api.chain import (
     transactions,
     utxos,
 )
-from api.events import subscriptions, webhooks
+from api.events import stream, subscriptions, webhooks
 from api.operate import health, metrics, status
 from api.reference import docs, openapi
-from api.repeats.caching import METADATA_WARNING
+from api.repeats.caching import METADATA_WARNING, SNAPSHOT_BLOCK
 from api.route import REQUESTS_COUNTED, Refusing, Route, admin, anyone, delete, get, ordered, post, put
 
 _OF_A_USER = {"status": "POST /v1/admin/users/{id}/suspend"}
@@ -91,7 +91,7 @@ _QUANTITY, _TOTAL = "quantity, ties in a fixed order", "total quantity, ties in 
 _OUTPUT, _NUMBER = "slot, position in the block and index", "number in the index (roughly the order of first use)"
 
 _CBOR = "application/cbor"
-_csv = partial(get, media_types=exports.MEDIA_TYPES)
+_csv = partial(get, media_types=exports.MEDIA_TYPES, headers=(SNAPSHOT_BLOCK,))
 _bulk = partial(post, headers=(REQUESTS_COUNTED,))
 _html = partial(anyone, media_types=("text/html",))
 _users, _credentials = partial(admin, "manage_users"), partial(admin, "manage_credentials")
@@ -241,7 +241,7 @@ ROUTES: tuple[Route, ...] = (
     # Stake pools -----------------------------------------------------------------------------------------------------
     get("/v1/pools/{poolId}", pools.get_pool, "pools", _POOL),
     get("/v1/pools/{poolId}/metadata", pool_metadata.get_pool_metadata, "pools", _POOL),
-    get("/v1/pools/{poolId}/delegators/list", pools.list_pool_delegators, "pools", _POOL),
+    get("/v1/pools/{poolId}/delegators/list", pools.list_pool_delegators, "pools", _POOL, headers=(SNAPSHOT_BLOCK,)),
     # Blocks and epochs -----------------------------------------------------------------------------------------------
     get("/v1/blocks/{block}", blocks.get_block, "network", _BLOCK),
     ordered(
@@ -305,6 +305,17 @@ ROUTES: tuple[Route, ...] = (
         _NOT_KEPT,
         errors.block_not_followed,
     ),
+    get(
+        "/v1/subscriptions/{id}/events/stream",
+        stream.stream_events,
+        "events",
+        _SUBSCRIPTION,
+        errors.invalid_ticket,
+        _NOT_KEPT,
+        errors.block_not_followed,
+        media_types=(stream.MEDIA_TYPE,),
+    ),
+    post("/v1/subscriptions/{id}/tickets", stream.create_ticket, "events", _SUBSCRIPTION, status=HTTPStatus.CREATED),
     put("/v1/subscriptions/{id}/webhook", webhooks.set_webhook, "events", _SUBSCRIPTION, _NOT_KEPT),
     get("/v1/subscriptions/{id}/webhook", webhooks.get_webhook, "events", *_WEBHOOK),
     delete("/v1/subscriptions/{id}/webhook", webhooks.delete_webhook, "events", *_WEBHOOK),

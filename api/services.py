@@ -86,6 +86,7 @@ class Services(msgspec.Struct, frozen=True):
     submission_pool: asyncpg.Pool
     events_pool: Turns[asyncpg.Pool]
     event_heads: EventHeads
+    streams: Turns[None]  # of events
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
@@ -134,26 +135,19 @@ async def opened(
             usage_queue.spooling(settings.data_dir, servers.redis_url, queue, endpoints)
         )
         await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(spools.folder)))
-        addresses = {name: NodeAddresses(urls) for name, urls in settings.ogmios_urls.items()}
-        if any(each.count > 1 for each in addresses.values()):
-            watch = partial(node_addresses.follow_the_indexers, keys, addresses)
-            await stack.enter_async_context(tasks.background("node addresses", watch))
-        nodes = Nodes.at(addresses)
-        stack.callback(nodes.close)
-        node_readers = NodeReaders.at(addresses)
-        stack.push_async_callback(node_readers.close)
+        nodes, node_readers = await _nodes(settings, keys, stack)
+        splits = chain_splits.opened(keys, refuses=settings.on_split == "refuse")
         yield Services(
             settings=settings,
             key_pool=keys,
             admin_pool=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,
-            chain_splits=await stack.enter_async_context(
-                chain_splits.opened(keys, refuses=settings.on_split == "refuse")
-            ),
+            chain_splits=await stack.enter_async_context(splits),
             nodes=nodes,
             node_readers=node_readers,
             submission_pool=submissions,
             events_pool=Turns(events, EVENTS_CONNECTIONS, EVENTS_TURNS_EACH, "requests"),
+            streams=Turns(None, settings.events_streams, settings.events_streams_each, "streams"),
             event_heads=await stack.enter_async_context(event_heads.opened(events, stop)),
             valkey=valkey,
             callers=callers,
@@ -167,6 +161,18 @@ async def opened(
             count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )
+
+
+async def _nodes(settings: Settings, keys: FairPool, stack: AsyncExitStack) -> tuple[Nodes, NodeReaders]:
+    """The connections to nodes, for transactions and to read from. They are closed with `stack`."""
+    addresses = {name: NodeAddresses(urls) for name, urls in settings.ogmios_urls.items()}
+    if any(each.count > 1 for each in addresses.values()):
+        watch = partial(node_addresses.follow_the_indexers, keys, addresses)
+        await stack.enter_async_context(tasks.background("node addresses", watch))
+    nodes, readers = Nodes.at(addresses), NodeReaders.at(addresses)
+    stack.callback(nodes.close)
+    stack.push_async_callback(readers.close)
+    return nodes, readers
 
 
 class _Pools:

@@ -2,6 +2,9 @@
 
 Blocks of 20 transactions, with no subscription, with 10,000 of one subject of which 20 match each block, with one of
 100,000 addresses of which none does, and with both. CPU time of this process and of its sessions in Postgres.
+
+Then how long after a block's commit its events arrive at the readers of streams. Indexer, follower, API and readers
+share one process, so each waits for the others.
 """
 
 import asyncio
@@ -9,17 +12,22 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import asyncpg
 
+from api.events import follower as following
 from api.events.follower import Follower
 from api.events.subjects import key_of
+from api.keys import tokens
 from bench import databases
-from shared import address, database, servers, settings
+from shared import address, database, servers, settings, tasks
 from shared.network import PREVIEW
+from tests.api.client import serving
+from tests.api.reading_streams import reading
 from tests.chain.written import Json, Written, pays, person, tx
 
-BLOCKS, TRANSACTIONS = 100, 20
+BLOCKS, TRANSACTIONS, STREAMS = 100, 20, 200
 _SLOTS_PER_BLOCK = 20
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -61,8 +69,59 @@ async def subscribe(db: asyncpg.Connection, subjects: list[list[bytes]]) -> None
 
 
 async def main() -> None:
-    async with servers.running(settings.read()) as running, databases.fresh(running.database_url) as url:
-        await measure(url)
+    async with servers.running(settings.read()) as running:
+        async with databases.fresh(running.database_url) as url:
+            await measure(url)
+        async with databases.fresh(running.database_url) as url:
+            with TemporaryDirectory() as folder:
+                settled = {"DATABASE_URL": url, "REDIS_URL": running.redis_url, "DATA_DIR": folder, "ACCESS_LOG": "off"}
+                await measure_streams(url, settled)
+
+
+async def measure_streams(url: str, environment: dict[str, str]) -> None:
+    """Print how long events take from the commit of their block to readers, of which twenty get each block."""
+    writer, other = await database.connect(url, PREVIEW), await database.connect(url)
+    await _own_a_key(other)
+    key = tokens.new_api_key()
+    await other.execute(
+        "UPDATE partner.credential SET key_hash = $1, rate_limit_per_minute = 100000", tokens.hash_of(key)
+    )
+    written, committed, took = Written(writer), dict[str, float](), list[float]()
+    await written.append(0, *block(0))
+
+    async def read(port: int, subscription: str) -> None:
+        async with reading(port, subscription, key=key) as stream:
+            while True:
+                event = await stream.next()
+                if event.name == "apply":
+                    took.append(time.perf_counter() - committed[event.data["block"]["block_hash"]])
+
+    async with (
+        await database.create_pool(url, None, max_size=1) as pool,
+        tasks.background("events", lambda: following.run(pool, url, PREVIEW)),
+        serving({**environment, "EVENTS_STREAMS_EACH": str(STREAMS)}) as api,
+    ):
+        while await other.fetchval("SELECT step FROM partner.event_mark") is None:
+            await asyncio.sleep(0.05)
+        matching = keys(TRANSACTIONS, matching=TRANSACTIONS)
+        await subscribe(other, [[each] for each in matching + keys(STREAMS - TRANSACTIONS, matching=0)])
+        ids = [row[0] for row in await other.fetch("SELECT id::text FROM partner.subscription")]
+        readers = [asyncio.create_task(read(api.port, each)) for each in ids]
+        await asyncio.sleep(2)
+        for number in range(1, BLOCKS + 1):
+            block_hash = await written.append(number * _SLOTS_PER_BLOCK, *block(number))
+            committed[block_hash] = time.perf_counter()
+            await asyncio.sleep(0.25)
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+    for connection in (writer, other):
+        await connection.close()
+    took.sort()
+    print(
+        f"{STREAMS} streams, {len(took)} events of {BLOCKS} blocks: p50 {took[len(took) // 2] * 1e3:.0f} ms, p99"
+        f" {took[len(took) * 99 // 100] * 1e3:.0f} ms, at most {took[-1] * 1e3:.0f} ms after their commit"
+    )
 
 
 async def measure(url: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from textwrap import indent, wrap
 from typing import Any
 
-from api.reference.samples import is_download, iterator_name, snake_case, stream_name
+from api.reference.samples import is_download, is_event_stream, iterator_name, snake_case, stream_name
 from clients.operations import Listed, listed, takes_idempotency_key
 
 Json = dict[str, Any]
@@ -112,6 +112,8 @@ def _client(described: Json) -> str:
     ]
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
+            if is_event_stream(operation):
+                continue
             lines += ["", *_method(path, method.upper(), operation, described["components"]["schemas"])]
     return "\n".join(lines) + "\n"
 

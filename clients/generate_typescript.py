@@ -20,7 +20,7 @@ _WIDTH = 110
 
 def files(described: Json) -> dict[str, str]:
     """The text of each generated file, by its name."""
-    every = list(operations(described))
+    every = [operation for operation in operations(described) if not operation.events]
     return {
         "types.ts": "\n".join(_types(described["components"]["schemas"])),
         "operations.ts": "\n".join(_table(every)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api.reference.samples import answer_of, body_of, is_download, key_of
+from api.reference.samples import answer_of, body_of, is_download, is_event_stream, key_of
 
 Json = dict[str, Any]
 Quantities = dict[str, Any] | bool
@@ -28,7 +28,8 @@ class Listed(NamedTuple):
 class Operation(NamedTuple):
     """An operation. `body` is None without a body, `answer` is None for text, `listed` is None except for a paged list.
 
-    `idempotent` operations take an `Idempotency-Key`; the answer of a `download` is a stream of lines.
+    `idempotent` operations take an `Idempotency-Key`; the answer of a `download` is a stream of lines, that of `events`
+    one without end.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Operation(NamedTuple):
     listed: Listed | None
     idempotent: bool
     download: bool
+    events: bool
 
 
 def operations(described: Json) -> Iterator[Operation]:
@@ -68,6 +70,7 @@ def operations(described: Json) -> Iterator[Operation]:
                 listed=listed(answer or {}, schemas),
                 idempotent=takes_idempotency_key(operation),
                 download=is_download(operation),
+                events=is_event_stream(operation),
             )
 
 

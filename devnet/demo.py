@@ -16,6 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, TypeVar
@@ -172,6 +173,13 @@ class Examples(msgspec.Struct, frozen=True):
     pool: str
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """What the lines about blocks come from: an address whose history shows that they are served, and a log."""
+
+    address: str
+    subscription: str
+
+
 async def main(blocks: int) -> int:
     """Run the demo until SIGINT, SIGTERM or SIGHUP; returns the exit status."""
     stop = asyncio.Event()
@@ -252,9 +260,11 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
         await demo.until("the index", lambda: caught_up(api, node))
     transactions = sum(len(block.decoded().get("transactions", ())) for block in chain.blocks)
     started("indexer", f"{transactions:,} transactions, {time.monotonic() - began_at:.1f} s after the API was up")
-    addresses = {"url": api.url, "ogmios": node.url, "control": controls}
+    with console.status("Beginning two subscriptions"):
+        subscriptions = [await demo.until("events", partial(subscribe, api, each)) for each in (display_key, key)]
+    addresses = {"url": api.url, "ogmios": node.url, "control": controls, "subscription": subscriptions[1]}
     explain(demo.folder, addresses, key, admin_key, examples)
-    await show_blocks(demo, api, display_key, examples.address, node, pace)
+    await show_blocks(demo, api, display_key, Shown(examples.address, subscriptions[0]), node, pace)
 
 
 TRY = """
@@ -270,8 +280,11 @@ TX={tx}
 ASSET={asset}
 POLICY={policy}
 POOL={pool}
+SUBSCRIPTION={subscription}
 ask() {{ curl -s -H "Authorization: Bearer $KEY" "$URL/v1/$1" | python3 -m json.tool; }}
 admin() {{ curl -s -H "Authorization: Bearer $ADMIN_KEY" "$URL/v1/admin/$1" | python3 -m json.tool; }}
+events() {{ curl -sN -H "Authorization: Bearer $KEY" "$URL/v1/subscriptions/$SUBSCRIPTION/events/stream"; }}
+deposits() {{ PYTHONPATH={client} BOOKS={books} CONFIRMATIONS=${{CONFIRMATIONS:-0}} {python} {deposits} "$ADDRESS"; }}
 pay() {{ PYTHONPATH={client} {python} {pay}; }}
 pay_blockfrost() {{ {python} {pay_blockfrost}; }}
 """
@@ -281,9 +294,9 @@ SCOPES = ("transactions", "assets", "pools", "network", "accounts", "events", "s
 LINES = (
     ('ask "tx/history/$ADDRESS?limit=3"', "an address's transactions"),
     ('ask "tx/hash/$TX"', "one of them in full"),
-    ('ask "assets/$ASSET"', "a native asset"),
-    ('ask "assets/$ASSET/holders?limit=3"', "who holds it"),
+    ('ask "assets/$ASSET/holders?limit=3"', "who holds a native asset"),
     ('ask "pools/$POOL"', "a stake pool"),
+    ("deposits", "its deposits, credited and undone"),
     ("pay", "a payment, confirmed within seconds"),
     ('admin "usage"', "requests by key, some seconds later"),
 )
@@ -299,6 +312,8 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
         "python": sys.executable,
         "client": CHECKOUT / "clients/python",
         "pay": CHECKOUT / "clients/python/examples/pay_with_pycardano.py",
+        "deposits": CHECKOUT / "clients/python/examples/credit_deposits.py",
+        "books": folder / "deposits.db",
         "pay_blockfrost": CHECKOUT / "clients/python/examples/pay_with_blockfrost.py",
     }
     names = {"key": key, "admin_key": admin_key, "policy": examples.asset.partition(".")[0], **addresses}
@@ -312,36 +327,38 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
     console.print(f"  . {quote(from_here(path))}", style="cyan", markup=False)
     for line, what in LINES:
         console.print(f"  [cyan]{line:<38}[/]{what}")
-    console.print("\n[bold]New blocks[/] arrive, and sometimes a fork replaces the last ones:")
+    console.print("\n[bold]New blocks[/] arrive, each an event. Sometimes a fork undoes the last ones:")
 
 
 async def keys(api: ApiClient, bootstrap_key: str) -> tuple[str, str, str]:
     """An admin key, and two API keys created with it as a partner would: for the user, and for the demo itself."""
     partner = await api.send("POST", "/v1/admin/admin-keys", bootstrap_key, entity_name="Demo partner")
-    account = await api.send("POST", "/v1/admin/users", partner["key"], name="Demo customer")
-    made = [
-        await api.send(
+    own = await api.send("POST", "/v1/admin/admin-keys", bootstrap_key, entity_name="The demo itself")
+    made = []
+    for admin_key, name, limit in ((partner["key"], "Try it", 600), (own["key"], "The demo itself", 10_000)):
+        account = await api.send("POST", "/v1/admin/users", admin_key, name="Demo customer")
+        credential = await api.send(
             "POST",
             "/v1/admin/credentials",
-            partner["key"],
+            admin_key,
             name=name,
             user_account_id=account["id"],
             network_id=NETWORK_ID,
             rate_limit_per_minute=limit,
         )
-        for name, limit in (("Try it", 600), ("The demo itself", 10_000))
-    ]
+        made.append(credential)
     ours = f"/v1/admin/credentials/{made[0]['credential']['id']}/restrictions"
     await api.send("PUT", ours, partner["key"], scopes=SCOPES)
     return partner["key"], made[0]["api_key"], made[1]["api_key"]
 
 
-async def show_blocks(demo: Demo, api: ApiClient, key: str, address: str, node: NodeServer, pace: control.Pace) -> None:
-    """Let the chain grow and fork, unless it is stalled, and show each change once the API serves it.
+async def show_blocks(demo: Demo, api: ApiClient, key: str, of: Shown, node: NodeServer, pace: control.Pace) -> None:
+    """Let the chain grow and fork, unless it is stalled, and show each change once the API serves it, with its events.
 
     Raises Stopped at the end.
     """
     shown: deque[Text] = deque(maxlen=LINES_OF_BLOCKS)
+    number = 0
     with Live(console=console, auto_refresh=False) as live:
         for turn in itertools.count(1):
             await demo.pause(NEW_BLOCK_EVERY_S)
@@ -353,17 +370,48 @@ async def show_blocks(demo: Demo, api: ApiClient, key: str, address: str, node: 
             else:
                 node.grow()
             arrived_at, tip = time.monotonic(), node.blocks[-1]
-            await demo.until("the new block", lambda: indexed(api, key, address, node))
+            await demo.until("the new block", lambda: indexed(api, key, of.address, node))
             took_ms = (time.monotonic() - arrived_at) * 1000
             kind = "[yellow]fork[/] " if forks else "[green]block[/]"
-            note = f"{FORK_DEPTH} blocks rolled back, {FORK_DEPTH + 1} new ones" if forks else payments_of(tip)
+            note = f"{FORK_DEPTH} back, {FORK_DEPTH + 1} new" if forks else payments_of(tip)
             shown.append(
                 Text.from_markup(f"{kind} {tip.height:,}  slot {tip.slot:,}  {note}, served in {took_ms:.0f} ms")
             )
+            read = partial(events_to, api, key, of.subscription, number, node)
+            events = await demo.until("its events", read)
+            number += len(events)
+            shown[-1].append(f"; {told(events)}")
             if console.is_terminal:
                 live.update(Text("\n").join(shown), refresh=True)
             else:
                 console.print(shown[-1])
+
+
+async def subscribe(api: ApiClient, key: str) -> str | None:
+    """A new subscription to all blocks. None while the worker does not follow the network yet."""
+    try:
+        return str((await api.send("POST", "/v1/subscriptions", key, subjects=[{"kind": "block"}]))["id"])
+    except DemoFailed:
+        return None
+
+
+async def events_to(
+    api: ApiClient, key: str, subscription: str, after: int, node: NodeServer
+) -> list[dict[str, Any]] | None:
+    """The events after a number, up to those of the node's tip. None if the log does not reach it yet."""
+    answer = await api.get(f"/v1/subscriptions/{subscription}/events?after={after}", key)
+    complete_to = answer and answer["pagination"]["complete_to"]
+    if not answer or not complete_to or complete_to["block_hash"] != node.blocks[-1].id:
+        return None
+    events: list[dict[str, Any]] = answer["data"]
+    return events or None
+
+
+def told(events: list[dict[str, Any]]) -> str:
+    """The numbers of events, and of those that they undo."""
+    undone = [event["undoes"] for event in events if event["action"] == "undo"]
+    numbers = f"{events[0]['number']}-{events[-1]['number']}" if len(events) > 1 else f"{events[0]['number']}"
+    return f"events {numbers} undo {undone[0]}-{undone[-1]}" if undone else f"event {numbers}"
 
 
 def payments_of(block: Block) -> str:

@@ -83,6 +83,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     events_days: Annotated[int, Setting("EVENTS_DAYS", forms.DAYS)] = 30
     events_subscriptions: Annotated[int, Setting("EVENTS_SUBSCRIPTIONS", forms.COUNT)] = 100
     events_subjects: Annotated[int, Setting("EVENTS_SUBJECTS", forms.COUNT)] = 100_000
+    events_streams: Annotated[int, Setting("EVENTS_STREAMS", forms.COUNT)] = 1_000
+    events_streams_each: Annotated[int, Setting("EVENTS_STREAMS_EACH", forms.COUNT)] = 50
     webhooks_local: Annotated[bool, Setting("WEBHOOKS_LOCAL", forms.SWITCH)] = False
     data_dir: Annotated[Path, Setting("DATA_DIR", forms.FOLDER)] = msgspec.field(
         default_factory=lambda: Path(".data").absolute()

@@ -14,6 +14,7 @@ from api.chain import assets, tip
 from api.chain.assets import AssetId, AssetKind, Fingerprint, HolderEntry, PolicyKind
 from api.http.sending import SentFile
 from api.parameters import Question
+from api.repeats.caching import SNAPSHOT_BLOCK
 from shared import sql
 from shared.network import Network
 
@@ -112,7 +113,8 @@ async def _headers(
     if isinstance(held, AssetId) and await assets.read(db, held, ask.network) is None:
         raise errors.asset_not_found()
     name = f'attachment; filename="holders-{last.slot_no}.csv"'
-    return {"Content-Type": "text/csv;charset=utf-8", "Content-Disposition": name}
+    content = {"Content-Type": "text/csv;charset=utf-8", "Content-Disposition": name}
+    return content | {SNAPSHOT_BLOCK: last.block_hash.hex()}
 
 
 def _lines(rows: Sequence[Sequence[str | None]]) -> bytes:

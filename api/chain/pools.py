@@ -116,9 +116,10 @@ class _PoolRow(msgspec.Struct, frozen=True):
 class _DelegatorRow(msgspec.Struct, frozen=True):
     pool_no: PoolNo | None
     total: int
-    account: bytes | None  # null, like everything below, in the row of an empty page
+    account: bytes | None  # null, like the next two, in the row of an empty page
     amount: int
     active_epoch_no: int
+    tip_hash: bytes
 
 
 _sql = sql.beside(__file__)
@@ -170,6 +171,7 @@ async def list_pool_delegators(ask: ChainAsk[DelegatorsQuestion]) -> ObjectPage[
         raise errors.network_not_available()
     if rows[0].pool_no is None:
         raise errors.pool_not_found()
+    ask.notes.snapshot_block = rows[0].tip_hash.hex()
     accounts = [row.account for row in rows if row.account is not None]
     delegators = [
         Delegator(shown, str(row.amount), row.active_epoch_no)

@@ -50,7 +50,7 @@ WITH found AS MATERIALIZED (
     LIMIT $2 OFFSET (SELECT skipped FROM first)
 )
 SELECT found.pool_no, coalesce((SELECT max(beyond) FROM buckets), 0) AS total, stake.raw AS account, page.amount,
-       stake.active_epoch_no
+       stake.active_epoch_no, tip.block_hash AS tip_hash
 FROM tip
 LEFT JOIN found ON true
 LEFT JOIN (page JOIN stake USING (stake_no)) ON true

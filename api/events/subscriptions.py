@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -73,18 +73,23 @@ class SubjectsQuestion(OneSubscription, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class EventsQuestion(OneSubscription, frozen=True, kw_only=True):
+class FromPosition(OneSubscription, frozen=True, kw_only=True):
     """Events after a number or, for a client that has loaded the state of a block, after that block."""
 
     after: Annotated[int | None, Integer(0, MAX_SAFE_INTEGER)] = None
     after_block: Annotated[bytes | None, Hex(32, message="after_block must be a block hash of 64 hex digits")] = None
-    limit: Annotated[int, Integer(1, 100)] = 100
-    wait: Annotated[int, Integer(0, MAX_WAIT_S)] = 0
 
     def check(self) -> None:
         """One position at most."""
         if self.after is not None and self.after_block is not None:
             raise errors.invalid_parameter("after and after_block must not be given both")
+
+
+class EventsQuestion(FromPosition, frozen=True, kw_only=True):
+    """A page of events."""
+
+    limit: Annotated[int, Integer(1, 100)] = 100
+    wait: Annotated[int, Integer(0, MAX_WAIT_S)] = 0
 
 
 class CompleteTo(msgspec.Struct, frozen=True):
@@ -163,6 +168,16 @@ class EventPaging(LogPaging, frozen=True):
     """
 
     complete_to: CompleteTo | None
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a page begins: after a number, after a block, or with the first event that is kept."""
+
+    after: int | None = None
+    after_block: bytes | None = None
+
+
+SubscriptionT = TypeVar("SubscriptionT", bound=OneSubscription)
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -337,22 +352,24 @@ async def list_events(ask: EventsAsk[EventsQuestion, None]) -> Page[ToldEvent, E
     not happened yet waits for them, for so many seconds. Whoever continues with `next` misses and repeats nothing.
     """
     asked, began = ask.question, time.monotonic()
-    page, subscription_no = await _read_events(ask)
+    position = Position(asked.after, asked.after_block)
+    page, subscription_no = await read_events(ask, position, asked.limit, MAX_PAGE_BYTES)
     within_s = asked.wait - (time.monotonic() - began)  # it may have waited for its turn
     if not page.data and within_s > 0:
         await ask.services.event_heads.beyond(ask.key.credential_id, subscription_no, page.pagination.after, within_s)
-        page, _ = await _read_events(ask)
+        page, _ = await read_events(ask, position, asked.limit, MAX_PAGE_BYTES)
     ask.notes.events = len(page.data)
     return page
 
 
-async def _read_events(ask: EventsAsk[EventsQuestion, None]) -> tuple[Page[ToldEvent, EventPaging], int]:
-    """A page of events, and the number of the subscription."""
-    asked = ask.question
+async def read_events(
+    ask: EventsAsk[SubscriptionT, None], position: Position, limit: int, most_bytes: int
+) -> tuple[Page[ToldEvent, EventPaging], int]:
+    """A page of events, and the number of the subscription. Raises Refusal."""
     async with ask.reading() as db:
-        row = await _read(db, ask.key.credential_id, asked.id)
-        after = await _position(db, row, asked)
-        rows = await _events.all(db, row.subscription_no, after, asked.limit, MAX_PAGE_BYTES)
+        row = await _read(db, ask.key.credential_id, ask.question.id)
+        after = await _number_of(db, row, position)
+        rows = await _events.all(db, row.subscription_no, after, limit, most_bytes)
     last = rows[-1].number if rows else after
     if last - after != len(rows) or (not rows and row.last_number > after):
         raise errors.events_not_kept(_first_kept(row, rows))
@@ -360,7 +377,7 @@ async def _read_events(ask: EventsAsk[EventsQuestion, None]) -> tuple[Page[ToldE
     network = by_id[row.network_id]
     page = Page(
         data=[show_event(event, network) for event in rows],
-        pagination=EventPaging(asked.limit, after, last, more, None if more else _complete_to(row)),
+        pagination=EventPaging(limit, after, last, more, None if more else _complete_to(row)),
     )
     return page, row.subscription_no
 
@@ -372,17 +389,17 @@ def _first_kept(row: _Row, rows: Sequence[EventRow]) -> int:
     return max((b.number for a, b in pairwise(rows) if b.number > a.number + 1), default=rows[0].number)
 
 
-async def _position(db: Connection, row: _Row, asked: EventsQuestion) -> int:
+async def _number_of(db: Connection, row: _Row, position: Position) -> int:
     """The number after which a page begins. Raises Refusal."""
-    if asked.after is not None:
-        if asked.after > row.last_number:
+    if position.after is not None:
+        if position.after > row.last_number:
             raise errors.invalid_parameter(f"after must be at most {row.last_number}, the number of the last event")
-        return asked.after
-    if asked.after_block is None:
+        return position.after
+    if position.after_block is None:
         return await before_first_kept(db, row.subscription_no)
     if row.confirmations:
         raise errors.invalid_parameter("after_block needs a subscription without confirmations")
-    block = await _followed_block.one(db, row.network_id, asked.after_block)
+    block = await _followed_block.one(db, row.network_id, position.after_block)
     live_step = await _live_step.only(db, row.subscription_no)
     if block is None or row.state != "live" or block.slot_no < row.after_slot_no or block.step < live_step:
         raise errors.block_not_followed()

@@ -15,6 +15,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import AsyncIterablePayload, IOBasePayload
 
 from api import errors
+from shared import lifecycle
 
 log = structlog.get_logger()
 
@@ -54,16 +55,21 @@ class SentFile(IOBasePayload):
 class SentStream(AsyncIterablePayload):
     """Parts of unknown number as the body of an answer. Closing it ends its turn, as for a SentFile."""
 
-    def __init__(self, parts: AsyncIterator[bytes], held: AsyncExitStack) -> None:
+    def __init__(self, parts: AsyncIterator[bytes], held: AsyncExitStack, stop: asyncio.Event | None = None) -> None:
+        """Once `stop` is set, nobody waits for a caller that does not read."""
         super().__init__(parts)
-        self._parts, self._held = parts, held
+        self._parts, self._held, self._stop = parts, held, stop
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Send the parts. Raises ConnectionError if the caller does not read one in time."""
         async for part in self._parts:
             try:
                 async with asyncio.timeout(_GRACE_S):
-                    await writer.write(part)
+                    sending = writer.write(part)
+                    await (sending if self._stop is None else lifecycle.unless_stopped(sending, self._stop))
+            except lifecycle.Stopped as cause:
+                _abort(writer.transport)
+                raise ConnectionError("the process ends") from cause
             except TimeoutError as cause:
                 _cut_off(writer.transport, _GRACE_S)
                 raise ConnectionError("the caller reads too slowly") from cause

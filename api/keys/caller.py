@@ -23,12 +23,13 @@ from redis.exceptions import RedisError
 from api import errors
 from api.errors import Refusal
 from api.http.turns import FairPool
-from api.keys import restrictions, tokens
+from api.keys import restrictions, tickets, tokens
 from api.keys.limits.scripts import LEASE_S
 from api.keys.limits.shared import SharedLimits
 from api.keys.limits.verdicts import AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, Verdict
 from api.keys.restrictions import KeyUse
 from api.keys.valkey import ValkeyClient
+from api.sources import clock
 from shared import lifecycle, network, schema, sql
 from shared.network import Network
 from shared.setting_forms import IPNetwork
@@ -133,6 +134,7 @@ class _BootstrapRow(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _api_key_by_hash = _sql.query("api_key_by_hash", KeyRow)
+_key_hashes = _sql.values("key_hashes", bytes)
 _admin_key_by_hash = _sql.query("admin_key_by_hash", _AdminKeyRow)
 _was_issued = _sql.values("was_issued", bool)
 _touch_admin_key = _sql.command("touch_admin_key")
@@ -168,13 +170,35 @@ class Callers:
             if _bearer(authorization) is None:
                 raise _refusal("api", "missing", errors.missing_api_key())
             raise _refusal("api", "invalid", errors.invalid_api_key())
-        key_hash = tokens.hash_of(token)
+        return await self._caller(tokens.hash_of(token), use)
+
+    async def ticket(self, text: str, use: KeyUse) -> ApiCaller:
+        """Authenticate and count one request with a ticket, as with the key to which it was issued. Raises Refusal."""
+        ticket = tickets.parse(text)
+        if ticket is not None and ticket.expires_at > clock.now():
+            async with self._partner.acquire() as db:
+                key_hashes = await _key_hashes.all(db, ticket.credential_id)
+            for key_hash in key_hashes:
+                if ticket.is_signed_with(key_hash):
+                    return await self._caller(key_hash, use)
+        raise _refusal("api", "invalid", errors.invalid_ticket())
+
+    async def still_admitted(self, key_hash: bytes, use: KeyUse) -> None:
+        """Raises Refusal if a key that was admitted some time ago would no longer be."""
+        row = await self._valid(key_hash)
+        if row is None:
+            raise errors.invalid_api_key()
+        barred = row.good().bars(use)
+        if barred is not None:
+            raise _barred(barred, use)
+
+    async def _caller(self, key_hash: bytes, use: KeyUse) -> ApiCaller:
         verdict = await self._take(key_hash, use)
         if verdict is None:
             raise _refusal("api", "invalid", errors.invalid_api_key())
         refusal = None
         if isinstance(verdict, Barred):
-            raise _refusal("api", verdict.by, _barred(verdict, use))
+            raise _refusal("api", verdict.by, _barred(verdict.by, use))
         if verdict.quota_exceeded:
             _quota_exceeded.inc()
             refusal = errors.quota_exceeded()
@@ -226,6 +250,19 @@ class Callers:
         from_valkey = await self._ask_valkey(key_hash, use)
         if isinstance(from_valkey, Verdict | Barred):
             return from_valkey
+        row = await self._valid(key_hash)
+        if row is None:
+            return None
+        good = row.good()
+        lease = KeyLease(good) if from_valkey is None else KeyLease(good, from_valkey.until_us, from_valkey.life)
+        verdict = await self._ask_valkey(key_hash, use, lease)
+        return verdict if isinstance(verdict, Verdict | Barred) else self._limits.take_alone(good, use)
+
+    async def _valid(self, key_hash: bytes) -> KeyRow | None:
+        """A key as Postgres knows it; None if it is unknown or revoked.
+
+        Raises Refusal for an expired key or an inactive account.
+        """
         row = await self.read_key(key_hash)
         if row is None or row.revoked:
             return None
@@ -233,10 +270,7 @@ class Callers:
             raise _refusal("api", "expired", errors.expired_api_key())
         if row.user_status != "active":
             raise _refusal("api", "inactive", errors.inactive_account())
-        good = row.good()
-        lease = KeyLease(good) if from_valkey is None else KeyLease(good, from_valkey.until_us, from_valkey.life)
-        verdict = await self._ask_valkey(key_hash, use, lease)
-        return verdict if isinstance(verdict, Verdict | Barred) else self._limits.take_alone(good, use)
+        return row
 
     async def _ask_valkey(
         self, key_hash: bytes, use: KeyUse, lease: KeyLease | None = None
@@ -372,8 +406,8 @@ async def _partner_key(db: sql.Connection, token: str) -> AdminKey | None:
     return AdminKey(row.id, row.entity_name, frozenset(row.permissions), is_bootstrap=False)
 
 
-def _barred(barred: Barred, use: KeyUse) -> Refusal:
-    match barred.by:
+def _barred(by: Literal["ip", "scope", "network"], use: KeyUse) -> Refusal:
+    match by:
         case "ip":
             return errors.ip_address_not_allowed()
         case "scope":

@@ -27,6 +27,12 @@ LEFT JOIN LATERAL (
     WHERE credential_id = credential.id AND day >= (period.since AT TIME ZONE 'UTC')::date
 ) AS used ON credential.quota_per IS NOT NULL
 
+-- name: key_hashes
+-- The hashes of the keys of a credential that may be valid: its own, and former ones during their overlaps.
+SELECT key_hash FROM partner.credential WHERE id = $1
+UNION ALL
+SELECT key_hash FROM partner.former_key WHERE credential_id = $1 AND ends_at > now()
+
 -- name: admin_key_by_hash
 -- A partner's admin key, unless it is revoked. Never the bootstrap key, which is defined by the setting alone.
 SELECT id, entity_name, permissions,

@@ -17,13 +17,14 @@ from api.admin.audit import Action
 from api.ask import ChainChange, EventsAsk, Nothing, OpenAsk
 from api.blockfrost import shape
 from api.errors import Refusal
+from api.events.stream import MEDIA_TYPE
 from api.events.subscriptions import ToldEvent
 from api.keys.caller import network_mismatch
 from api.parameters import Field, JsonSchema
 from api.reference import error_reference, messages, path_examples
 from api.reference.samples import samples
 from api.repeats import idempotency
-from api.repeats.caching import METADATA_WARNING
+from api.repeats.caching import METADATA_WARNING, SNAPSHOT_BLOCK
 from api.route import JSON, Handler, Route
 from shared.network import NETWORKS
 
@@ -101,7 +102,7 @@ _TAGS = {
     "epochs": ("Epochs", "Epochs: times, blocks, sums and protocol parameters."),
     "network": ("Network", "The network: tip, epoch, supply and stake, and its genesis."),
     **dict.fromkeys(
-        ("subscriptions", "webhooks"),
+        ("subscriptions", "stream", "webhooks"),
         ("Events", "Subscriptions, the log of events of each, and its webhook. Requires the scope `events`."),
     ),
     "own_key": ("API key", "The calling key's own limits, expiry and restrictions."),
@@ -146,6 +147,7 @@ _PARAMETERS = {
     "id": "UUID of the resource.",
     "after": "Number of an event: the page begins after it.",
     "after_block": "Hash of a block whose state was loaded: the page begins after the events up to it.",
+    "ticket": "A ticket instead of an API key, for callers that can't send headers.",
     "wait": "Seconds to wait for an event, if there is none yet.",
     "external_id": "Your own reference for the customer.",
     "status": "List only those with this status.",
@@ -231,6 +233,10 @@ _HEADERS = {
         "string",
         'Only if the token registry failed: `source_failed;source="registry"`. `metadata` is its cached entry or null.',
     ),
+    SNAPSHOT_BLOCK: (
+        "string",
+        "Hash of the last block in the snapshot of this answer: the `after_block` of a page or a stream of events.",
+    ),
     "Requests-Counted": ("integer", "How many requests this one counts as: 1, however many ids it has."),
     "Idempotent-Replayed": (
         "string",
@@ -267,6 +273,7 @@ def _idempotency_key(route: Route) -> Json:
 
 _ISSUED_TO = "credential 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"
 
+_OF_OBJECTS = (JSON, MEDIA_TYPE)  # an object, or several, each an event
 _CACHED_DOCUMENTS = 4
 _REF = "#/components/schemas/{name}"
 
@@ -302,7 +309,8 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
     schema_of = dict(zip(map(repr, answered), schemas, strict=False))
     paths: dict[str, Json] = {}
     for route in routes:
-        answer = schema_of.get(repr(route.answer), {"type": "object" if JSON in route.media_types else "string"})
+        other = "string" if {*route.media_types}.isdisjoint(_OF_OBJECTS) else "object"
+        answer = schema_of.get(repr(route.answer), {"type": other})
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, answer, failure, values)
     used = {_tag(route) for route in routes}
     tags = {name: text for name, text in _TAGS.values() if name in used}

@@ -75,7 +75,8 @@ def body_of(operation: Json) -> Json | None:
 def _curl(path: str, method: str, operation: Json) -> Iterator[str]:
     for name, value in _path_values(path, operation).items():
         path = path.replace(f"{{{name}}}", str(value))
-    lines = [f'curl -s "{URL}{path}"' if method in ("GET", "POST") else f'curl -s -X {method} "{URL}{path}"']
+    curl = "curl -sN" if is_event_stream(operation) else "curl -s"
+    lines = [f'{curl} "{URL}{path}"' if method in ("GET", "POST") else f'curl -s -X {method} "{URL}{path}"']
     if key := key_of(operation):
         lines.append(f'  -H "Authorization: Bearer ${_KEYS[key][1]}"')
     body = _body_values(operation)
@@ -98,6 +99,10 @@ def _python(path: str, operation: Json) -> Iterator[str]:
     if is_download(operation):
         yield f'    with open("{_file_name(name)}", "w", encoding="utf-8", newline="") as file:'
         yield f"        file.writelines(service.{stream_name(name)}({', '.join(arguments)}))"
+        return
+    if is_event_stream(operation):
+        yield f"    for event in service.subscribe({', '.join(arguments)}):"
+        yield '        print(event["number"], event["action"], event["object"])'
         return
     yield f"    answer = service.{name}({', '.join(arguments)})"
     shown = _shown(operation, 'answer["data"]')
@@ -122,6 +127,10 @@ def _typescript(path: str, operation: Json) -> Iterator[str]:
         lines = f"service.{camel_case(stream_name(operation['operationId']))}({', '.join(arguments)})"
         yield f'await pipeline({lines}, createWriteStream("{_file_name(operation["operationId"])}"));'
         return
+    if is_event_stream(operation):
+        yield f"for await (const event of service.subscribe({', '.join(arguments)})) {{"
+        yield from ("  console.log(event.number, event.action, event.object);", "}")
+        return
     yield f"const answer = await service.{name}({', '.join(arguments)});"
     yield f"console.log({_shown(operation, 'answer.data')});"
     if _is_list(operation):
@@ -142,6 +151,11 @@ def is_download(operation: Json) -> bool:
     """Whether the answer is a stream of lines, of any length."""
     name: str = operation["operationId"]
     return name.startswith("export_")
+
+
+def is_event_stream(operation: Json) -> bool:
+    """Whether the answer is a stream of events without end, which the method `subscribe` of the clients reads."""
+    return any("text/event-stream" in answer.get("content", {}) for answer in operation["responses"].values())
 
 
 def _path_values(path: str, operation: Json) -> dict[str, str | int]:

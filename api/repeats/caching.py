@@ -23,6 +23,9 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 
 METADATA_WARNING = "Metadata-Warning"
 KNOWN_EPOCHS = "Known-Epochs"
+SNAPSHOT_BLOCK = "Snapshot-Block"
+"""The hash of the last block in the snapshot of a list without `last_updated`: a position in a log of events."""
+
 NOT_MODIFIED = 304
 
 _TIP = f'"{VERSION}-t'
@@ -49,6 +52,8 @@ def encode(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> 
     validators = {"Cache-Control": IMMUTABLE if notes.settled_by else PRIVATE}
     if notes.known_epochs is not None:
         validators[KNOWN_EPOCHS] = notes.known_epochs
+    if notes.snapshot_block is not None:
+        validators[SNAPSHOT_BLOCK] = notes.snapshot_block
     # NOTE: HEAD does not make the body of a long answer, and omits the length and the tag that follow from it.
     is_short = notes.body is None and not isinstance(answer, Unchanged) and not has_parts(answer)
     body = answers.encode(answer) if is_short else b""

@@ -12,18 +12,18 @@ from aiohttp import web
 
 from api.blockfrost import shape
 from api.errors import FITTING_LIMIT
-from api.repeats.caching import KNOWN_EPOCHS, METADATA_WARNING
+from api.repeats.caching import KNOWN_EPOCHS, METADATA_WARNING, SNAPSHOT_BLOCK
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
     "Access-Control-Expose-Headers": f"Error-Code, ETag, {FITTING_LIMIT}, Idempotent-Replayed, Ignored-Fields, "
     f"{KNOWN_EPOCHS}, Link, {METADATA_WARNING}, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, "
-    "RateLimit-Reset, Requests-Counted, Retry-After, X-Request-Id"
+    f"RateLimit-Reset, Requests-Counted, Retry-After, {SNAPSHOT_BLOCK}, X-Request-Id"
 }
 _PREFLIGHT = ANY_ORIGIN | {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, "
-    "traceparent",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, "
+    "X-Request-Id, traceparent",
     "Access-Control-Max-Age": "7200",
 }
 _PREFLIGHT_OF_FACADE = _PREFLIGHT | {

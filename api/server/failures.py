@@ -7,6 +7,7 @@ from aiohttp import web
 from api import answers, errors
 from api.blockfrost import shape
 from api.errors import Refusal
+from api.events import stream
 from api.http.connections import free
 from api.route import Route
 from shared import schema
@@ -46,7 +47,9 @@ def refusal_of(fault: Exception, route: Route | None) -> Refusal:
 
 
 def failed(refusal: Refusal, request: web.BaseRequest) -> web.Response:
-    """The answer for a refusal; below /blockfrost in Blockfrost's form."""
+    """The answer for a refusal; below /blockfrost in Blockfrost's form, for a stream that goes on as an event."""
+    if stream.resumes(request):
+        return stream.refused_stream(refusal)
     headers = {"Content-Type": answers.CONTENT_TYPE, "Error-Code": refusal.code, **refusal.headers}
     if shape.covers(request.rel_url.raw_path):
         status, body = shape.failure(refusal)

@@ -7,12 +7,14 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from aiohttp import web
 
+from api import errors
 from api.answers import Unchanged
-from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, EventsAsk, KeyAsk, Notes, OpenAsk, PrimaryAsk
+from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, EventsAsk, KeyAsk, Notes, OpenAsk, PrimaryAsk, StreamAsk
 from api.blockfrost import shape
+from api.events.subscriptions import OneSubscription
 from api.http import compression
 from api.http.bodies import Encoded, NoTurnYet
-from api.keys import caller, restrictions
+from api.keys import caller, restrictions, tickets
 from api.keys.caller import AdminKey, ApiCaller, ApiKey
 from api.keys.restrictions import KeyUse
 from api.parameters import Body, Question
@@ -83,13 +85,15 @@ class _OfApiKey(Way[ApiCaller]):
     """What the ways of API keys have in common."""
 
     async def authenticate(self, request: web.BaseRequest) -> ApiCaller:
-        ip_bits = restrictions.bits(self._ip_address(request))
         sent: Sequence[str] = request.headers.getall("Authorization", ())
         named = None
         if shape.covers(request.rel_url.raw_path):
             sent, named = shape.authorization(request.headers)
-        use = KeyUse(self.route.scope, ip_bits, None if named is None else named.network_id)
+        use = self._use(request, None if named is None else named.network_id)
         return await self._services.callers.api_key(sent, use)
+
+    def _use(self, request: web.BaseRequest, network_id: int | None = None) -> KeyUse:
+        return KeyUse(self.route.scope, restrictions.bits(self._ip_address(request)), network_id)
 
 
 class _OwnKey(_OfApiKey):
@@ -196,10 +200,47 @@ class _Events(_OfApiKey):
         if self.route.body is not None:
             body_hash, body = await self._body(request, once)
         primary = services.chain_servers.primary
-        ask = EventsAsk(services, request.question, key, primary, request.notes, body=body)
+        ask = EventsAsk(services, request.question, key, primary, request.notes, body=body, key_hash=who.key_hash)
         if once is None:
             return await self.route.handler(ask)
         return await idempotency.answer_events(self.route, ask, body_hash, once)
+
+
+class _Stream(_OfApiKey):
+    """A request for events as they happen, with a key or with a ticket, or for a ticket."""
+
+    async def authenticate(self, request: web.BaseRequest) -> ApiCaller:
+        ticket = self._ticket(request)
+        if ticket is None:
+            return await super().authenticate(request)
+        return await self._services.callers.ticket(ticket, self._use(request))
+
+    async def answer(self, request: ParsedRequest, who: ApiCaller) -> Any:
+        services, question, http = self._services, request.question, request.http
+        assert isinstance(question, OneSubscription), "its route names one"
+        if self.route.method == "POST":
+            idempotency.key_of(http)  # it is only validated: a repeated request issues another ticket
+        ticket = tickets.parse(self._ticket(http) or "")
+        if ticket is not None and ticket.subscription_id != question.id:
+            raise errors.invalid_ticket()
+        ask = StreamAsk(
+            services,
+            question,
+            who.key,
+            services.chain_servers.primary,
+            request.notes,
+            body=None,
+            key_hash=who.key_hash,
+            use=self._use(http),
+            ends_at=None if ticket is None else ticket.expires_at,
+            last_event_id=http.headers.get("Last-Event-ID", ""),
+        )
+        return await self.route.handler(ask)
+
+    def _ticket(self, request: web.BaseRequest) -> str | None:
+        """The ticket in the URL of a stream, unless there is a key."""
+        has_key = "Authorization" in request.headers or self.route.method != "GET"
+        return None if has_key else request.rel_url.query.get("ticket")
 
 
 class _Administer(Way[AdminKey]):
@@ -228,5 +269,6 @@ _WAYS: dict[type, type[Any]] = {
     ChainPost: _ReadWithBody,
     ChainChange: _Change,
     EventsAsk: _Events,
+    StreamAsk: _Stream,
     AdminAsk: _Administer,
 }

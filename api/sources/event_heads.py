@@ -1,4 +1,4 @@
-"""Wakes requests that wait for events. One statement looks for all of them, however many wait in this process."""
+"""Wakes requests and streams that wait for events. One statement looks for all that wait in this process."""
 
 import asyncio
 import time
@@ -43,7 +43,7 @@ async def opened(pool: asyncpg.Pool, stop: asyncio.Event) -> "AsyncIterator[Even
 
 
 class EventHeads:
-    """The requests of this process that wait for events, until `stop` is set."""
+    """The requests and streams of this process that wait for events, until `stop` is set."""
 
     def __init__(self, pool: asyncpg.Pool, stop: asyncio.Event) -> None:
         self._pool, self._stop = pool, stop
@@ -60,13 +60,19 @@ class EventHeads:
             raise errors.too_many_concurrent_requests("requests")
         self._of_key[key] += 1
         try:
-            await self._wait(subscription_no, number, within_s)
+            await self.wait(subscription_no, number, within_s)
         finally:
             self._of_key[key] -= 1
             if not self._of_key[key]:
                 del self._of_key[key]
 
-    async def _wait(self, subscription_no: int, number: int, within_s: float) -> None:
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set when the process is to end."""
+        return self._stop
+
+    async def wait(self, subscription_no: int, number: int, within_s: float) -> None:
+        """The same for a stream, of which there is a number of their own."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[id(woken)] = _Waiting(subscription_no, number, woken)
         self._any.set()

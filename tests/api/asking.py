@@ -24,6 +24,7 @@ from api import worker
 from api.events.follower import Follower
 from api.http import bodies, turns
 from api.keys.restrictions import SCOPES
+from api.reference.openapi import refusals_of
 from api.route import JSON
 from api.routes import ROUTES
 from api.server import body as request_body
@@ -43,6 +44,7 @@ from tests.api.client import Client, Reply, serving
 from tests.api.indexers import Indexer
 from tests.api.locks import until_blocked
 from tests.api.partners import ALL, BOOTSTRAP_KEY, NOWHERE
+from tests.api.reading_streams import reading
 from tests.chain.harness import blocks_of, recorded
 from tests.chain.written import Written
 from tests.patience import PATIENCE_S
@@ -101,6 +103,24 @@ class Recorder:
         reply = await self._call(request, key, options if body is None else options | {"json": body})
         assert reply.headers.get("Error-Code") == code, (code, reply.status, reply.body)
         self.errors[code] = Asked(request, reply.status, reply.body, body, operation)
+
+    async def stream(self, operation: str, request: str, key: str) -> None:
+        """Keep the beginning of a stream of events."""
+        subscription = request.split("/")[3]
+        async with reading(self.api.port, subscription, key=key) as opened:
+            event = await opened.next()
+        written = msgspec.json.encode(event.data).decode()[:_MAX_TEXT_LENGTH]
+        lines = f"id: {event.last_id}\nevent: {event.name}\ndata: {written}"
+        self.operations[operation] = Asked(request, 200, lines, media_type="text/event-stream")
+
+    async def refused_stream(self, code: str, operation: str, request: str) -> None:
+        """Keep the error with this code, which only a request that gets it as an event can trigger."""
+        reply = await self._call(request, None, {})
+        assert reply.headers.get("Error-Code") == code, (code, reply.status, reply.body)
+        (route,) = (route for route in ROUTES if route.operation == operation)
+        (refusal,) = (each for each in refusals_of(route) if each.code == code)
+        answer = {"success": False, "error": refusal.message}
+        self.errors[code] = Asked(request, refusal.status, answer, operation=operation)
 
     async def data(self, method: str, path: str, key: str, body: Any = None) -> Any:
         """The data of an answer that is not kept."""
@@ -229,6 +249,10 @@ async def _ask_for_events(asking: Recorder, key: str, url: str, db: asyncpg.Conn
     await asking.ok("list_subscription_subjects", f"GET {one}/subjects?limit=2", key)
     await asking.ok("remove_subscription_subjects", f"POST {one}/subjects/remove", key, blocks)
     await asking.ok("list_events", f"GET {one}/events?after=0&limit=1", key)
+    await asking.stream("stream_events", f"GET {one}/events/stream", key)
+    await asking.ok("create_ticket", f"POST {one}/tickets", key)
+    with_ticket = f"GET {one}/events/stream?ticket=iiak_ticket_x"
+    await asking.refused_stream("invalid_ticket", "stream_events", with_ticket)
     await _ask_for_webhooks(asking, key, one, db)
     unknown = f"GET {one}/events?after_block={'0' * 64}"
     await asking.refused("block_not_followed", "list_events", unknown, key)
@@ -705,6 +729,7 @@ async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subje
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SECRET, _MADE_UP_SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+"), f"whsec_{'QUFB' * 10}QUE="
 _KEY = re.compile(r"iiak_(admin_)?([0-9a-f]+)")
+_TICKET = re.compile(r"iiak_ticket_[A-Za-z0-9_-]{92}")
 _MADE_UP = {"": "0123456789abcdef" * 3, "admin_": "0123456789" * 4}
 _TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 _NOW = "2026-01-15T09:30:00Z"
@@ -752,6 +777,7 @@ def _stable(told: Json) -> Json:
     def text(value: str) -> str:
         value = _UUID.sub(lambda found: ids.setdefault(found[0], f"00000000-0000-4000-8000-{len(ids) + 1:012}"), value)
         value = _SECRET.sub(f"whsec_{'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'}", _KEY.sub(_made_up_key, value))
+        value = _TICKET.sub(f"iiak_ticket_{'0' * 92}", value)
         return _TIME.sub(lambda found: _NOW if _is_of_the_run(found[0]) else found[0], value)
 
     def stable(part: Any, name: str = "") -> Any:

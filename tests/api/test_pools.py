@@ -220,6 +220,8 @@ async def test_a_pool_without_delegators_has_an_empty_list(api: Client, preview:
     reply = await api.get(f"/v1/pools/{POOL}/delegators/list", key)
     assert reply.status == 200
     assert reply.body["data"] == {"pool_id": POOL, "delegators": []}
+    tip: str = await preview.fetchval("SELECT encode(block_hash, 'hex') FROM tip")
+    assert reply.headers["Snapshot-Block"] == tip, "from which its events continue"
     assert reply.body["pagination"] == {"limit": 100, "offset": 0, "total": 0, "hasMore": False}
 
 

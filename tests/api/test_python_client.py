@@ -1,15 +1,20 @@
 """The Python client against a running service: every operation, pages, exact integers, errors, retries."""
 
 import asyncio
+from itertools import islice
 
 import pytest
 from ledgerline_client import AsyncLedgerline, Ledgerline, LedgerlineError
 
+from api.events import stream
 from indexer.blocks.effects import PaidOutput
 from tests.api.chains import Chain, Tx
 from tests.api.client import Client
 from tests.api.partners import Partner
 from tests.api.payments import ALICE, BOB, pays, raw
+from tests.api.test_subscriptions import Telling, telling
+
+__all__ = ["telling"]
 
 MANY = 7
 LARGE = 2**63 - 1
@@ -99,3 +104,30 @@ async def test_a_refused_download_is_an_error(api: Client) -> None:
             await anext(service.stream_usage())
     with Ledgerline(url, admin_key="a") as waiting, pytest.raises(LedgerlineError, match="403 Invalid admin API key"):
         await asyncio.to_thread(list, waiting.stream_usage())
+
+
+async def test_a_subscription_is_followed_and_its_end_is_an_error(
+    telling: Telling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over streams that end all the time. tests/api/test_streams_over_forks.py has restarts."""
+    monkeypatch.setattr(stream, "MAX_OPEN_S", 0.2)
+    url, subscription = f"http://127.0.0.1:{telling.api.port}", await telling.subscribe({"kind": "block"})
+
+    def first(count: int) -> list[int]:
+        with Ledgerline(url, api_key=telling.key) as service:
+            return [event["number"] for event in islice(service.subscribe(subscription), count)]
+
+    reading = asyncio.create_task(asyncio.to_thread(first, 3))
+    for slot in (20, 30, 40):
+        await telling.append(slot)
+        await asyncio.sleep(0.3)
+    assert await reading == [1, 2, 3]
+    async with AsyncLedgerline(url, api_key=telling.key) as service:
+        numbers = [event["number"] async for event in service.iterate_events(subscription, limit=2)]
+        assert numbers == [1, 2, 3]
+        further = service.subscribe(subscription, after=3)
+        ended = asyncio.ensure_future(anext(further))
+        await asyncio.sleep(0.1)
+        await telling.call("DELETE", f"/{subscription}")
+        with pytest.raises(LedgerlineError, match="404 Subscription not found"):
+            await ended

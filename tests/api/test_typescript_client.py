@@ -1,15 +1,18 @@
 """The TypeScript client: it installs, its types match, and its programs work with a running service."""
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from unittest.mock import patch
 
 import asyncpg
 import pytest
 
+from api.events import stream
 from api.reference.openapi import document
 from api.routes import ROUTES
 from shared import database, packed
@@ -21,8 +24,11 @@ from tests.api.client import Client
 from tests.api.downloading import LINES, endless_download
 from tests.api.node_programs import runs
 from tests.api.partners import Partner
+from tests.api.test_subscriptions import Telling, telling
 from tests.chain.written import POLICY, Written, hash_of, pays, person, tx
 from tests.patience import PATIENCE_S
+
+__all__ = ["telling"]
 
 pytestmark = programs.needs("npm")
 
@@ -135,3 +141,22 @@ async def test_requests_to_a_busy_service_are_retried_if_that_is_safe(project: P
 async def test_a_download_is_read_line_by_line_while_it_arrives(project: Path) -> None:
     async with endless_download() as url:
         await runs(project / "out" / "downloads.js", URL=url, LINES=json.dumps(LINES))
+
+
+async def test_events_are_read_as_they_happen(telling: Telling, project: Path) -> None:
+    """Over streams that end all the time."""
+    subscription = await telling.subscribe({"kind": "transaction", "address": ALICE})
+    url = f"http://127.0.0.1:{telling.api.port}"
+    reading = runs(project / "out" / "events.js", URL=url, KEY=telling.key, SUBSCRIPTION=subscription)
+    with patch.object(stream, "MAX_OPEN_S", 0.3):
+        following = asyncio.create_task(reading)
+        await telling.append(20, tx("a", pays(ALICE)))
+        await telling.append(30, tx("b", pays(ALICE)))
+        await asyncio.sleep(0.5)
+        await telling.back_to(20)
+        await telling.append(35, tx("c", pays(ALICE)))
+        await following
+
+
+async def test_webhooks_are_verified(project: Path) -> None:
+    await runs(project / "out" / "webhooks.js")

@@ -44,7 +44,7 @@ def test_python_calls_a_method_with_its_arguments(route: Route) -> None:
     source = SAMPLES[route.operation]["Python"]
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     (call,) = (each for each in calls if ast.unparse(each.func).startswith("service."))
-    name = route.operation.replace("export_", "stream_")
+    name = {"stream_events": "subscribe"}.get(route.operation, route.operation.replace("export_", "stream_"))
     assert ast.unparse(call.func) == f"service.{name}"
     positional = [ast.literal_eval(each) for each in call.args]
     named = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg is not None}

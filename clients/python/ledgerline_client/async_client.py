@@ -1575,6 +1575,26 @@ class AsyncLedgerline(AsyncHttp):
             key="api_key",
         )
 
+    async def create_ticket(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> types.StreamTicketAnswer:
+        """Issue a ticket for the stream of a subscription.
+
+        A browser's EventSource can't send an API key. The ticket is valid for 12 hours, at most as long as
+        the key, and only for this stream.
+        """
+        answer: types.StreamTicketAnswer = await self.call(
+            "POST",
+            "/v1/subscriptions/{id}/tickets",
+            {"id": subscription_id},
+            {},
+            None,
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
     async def set_webhook(
         self, subscription_id: str, *, url: str, after: int | Unset | None = UNSET
     ) -> types.SubscriptionWebhookConfirmation:

@@ -8,10 +8,13 @@ from typing import Any, Self
 
 import httpx
 
+from ledgerline_client import types
 from ledgerline_client.exchange import (
     MAX_TRIES,
     NOT_SENT,
+    STREAM,
     UNANSWERED,
+    EventReader,
     Key,
     LedgerlineError,
     LineCutter,
@@ -77,6 +80,31 @@ class AsyncHttp(Requests):
                     yield line
             for line in cutter.rest():
                 yield line
+
+    async def subscribe(
+        self, subscription_id: str, *, after: int | None = None, after_block: str | None = None
+    ) -> AsyncIterator[types.ToldEvent]:
+        """Every event of a subscription as it happens, without end, whatever interrupts the connection.
+
+        It begins after an event or a block or, without either, with the first event that is kept. Store the `number` of
+        an event in the same commit as what follows from it, and continue after it when your program starts again.
+
+        Raises LedgerlineError when the key or the subscription has ended, with the code `events_not_kept` if `after` is
+        too far back, and with `block_not_followed` if the log has no position for the block.
+        """
+        reader = EventReader(after, after_block)
+        while True:
+            refused = None
+            try:
+                async for line in self.lines(STREAM, {"id": subscription_id}, reader.place, key="api_key"):
+                    event = reader.read(line)
+                    if event is not None:
+                        yield event
+            except httpx.TransportError:
+                pass  # the next stream begins where this one has ended
+            except LedgerlineError as error:
+                refused = error
+            await asyncio.sleep(reader.pause_s(refused))
 
     async def _response(self, request: dict[str, Any], *, repeatable: bool, streamed: bool = False) -> httpx.Response:
         """The first response that is not worth a retry. If `streamed`, its content is not read yet."""

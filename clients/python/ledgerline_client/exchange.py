@@ -114,6 +114,52 @@ class LineCutter:
         return [line] if line else []
 
 
+STREAM = "/v1/subscriptions/{id}/events/stream"
+_EVENTS = ("apply", "undo", "reset", "notice")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+
+
+class EventReader:
+    """Reads the lines of streams of one subscription, and knows from where and when the next one begins."""
+
+    def __init__(self, after: int | None, after_block: str | None) -> None:
+        self.place: dict[str, Any] = {"after": after, "after_block": after_block}
+        self._pause_s = _FIRST_PAUSE_S
+        self._name = self._data = self._number = ""
+
+    def read(self, line: str) -> Any:
+        """The event that a line completes, None if it completes none."""
+        field, _, value = line.rstrip("\n").partition(": ")
+        match field:
+            case "event":
+                self._name = value
+            case "data":
+                self._data = value
+            case "id":
+                self._number = value
+            case "":
+                return self._completed()
+        return None
+
+    def _completed(self) -> Any:
+        name, data, number = self._name, self._data, self._number
+        self._name = self._data = self._number = ""
+        if number:
+            self.place = {"after": int(number)}
+            self._pause_s = _FIRST_PAUSE_S
+        return jsons.loads(data) if name in _EVENTS else None
+
+    def pause_s(self, refused: LedgerlineError | None) -> float:
+        """The pause before the next stream: longer after each one that has told nothing.
+
+        Raises the refusal of a stream if the next one would be refused as well.
+        """
+        if refused is not None and refused.status < 500 and refused.status != 429:
+            raise refused
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        return random.uniform(pause_s / 2, pause_s)
+
+
 def new_idempotency_key() -> str:
     """A key with which an operation is executed once, however often its request is sent."""
     return str(uuid4())
@@ -143,6 +189,8 @@ def next_place(page: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, A
     Lists continue at a cursor, if any, at the same cost for any depth. The cursor of histories is a slot.
     """
     pagination = page["pagination"]
+    if "next" in pagination:
+        return {"after": pagination["next"], "after_block": None} if pagination["hasMore"] else None
     cursor = pagination.get("next_cursor")
     if cursor is not None:
         return {"cursor" if isinstance(cursor, str) else "fromSlot": cursor}

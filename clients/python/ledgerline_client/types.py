@@ -1415,6 +1415,20 @@ class EventPaging(TypedDict):
     complete_to: CompleteTo | None
 
 
+class StreamTicketAnswer(TypedDict):
+    """A successful answer."""
+
+    success: Literal[True]
+    data: StreamTicket
+
+
+class StreamTicket(TypedDict):
+    """What stands for the API key in the URL of a stream of one subscription: `?ticket=…`."""
+
+    ticket: str
+    expires_at: str
+
+
 class SubscriptionWebhookConfirmation(TypedDict):
     """A successful change, with a message."""
 

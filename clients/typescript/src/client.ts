@@ -1640,6 +1640,16 @@ export class Ledgerline extends Http {
   }
 
   /**
+   * Issue a ticket for the stream of a subscription.
+   *
+   * A browser's EventSource can't send an API key. The ticket is valid for 12 hours, at most as long as the key,
+   * and only for this stream.
+   */
+  createTicket(subscriptionId: string, call: CallOptions = {}): Promise<types.StreamTicketAnswer> {
+    return this.call(operations.createTicket, { id: subscriptionId }, {}, call);
+  }
+
+  /**
    * Set the webhook of a subscription, and make it active.
    *
    * The answer contains the secret if the webhook is new; no later answer does.

@@ -1,6 +1,7 @@
 // Sends requests: keys, retries after 429 and 503, errors, pages.
 
 import { type Quantities, read, withQuantities, write } from "./json.js";
+import type { ToldEvent } from "./types.js";
 
 /** The settings of a connection to a service. */
 export interface Settings {
@@ -33,6 +34,12 @@ export interface Operation {
   inside?: string;
 }
 
+/** Where a subscription is read from: after the event with a number, or after a block whose state was loaded. */
+export interface Beginning {
+  after?: number | undefined;
+  after_block?: string | undefined;
+}
+
 type Values = Readonly<Record<string, unknown>>;
 
 interface Pagination {
@@ -41,12 +48,18 @@ interface Pagination {
   total?: number;
   hasMore?: boolean;
   next_cursor?: number | string;
+  /** Of a log: the number of the last event of the page. */
+  next?: number;
 }
 
 interface Received {
   response: Response;
   text: string;
 }
+
+const STREAM: Operation = { method: "GET", path: "/v1/subscriptions/{id}/events/stream", key: "apiKey", answer: "text" };
+const TOLD: ReadonlySet<string> = new Set(["apply", "undo", "reset", "notice"]);
+const OF_EVENT: Quantities = { received: true, spent: true };
 
 const MAX_TRIES = 6;
 /** A rate limit resets within a minute. A longer pause, until a quota resets, is left to the caller. */
@@ -149,6 +162,46 @@ export class Http {
     }
   }
 
+  /**
+   * Every event of a subscription as it happens, without end, whatever interrupts the connection.
+   *
+   * It begins after an event or a block or, without either, with the first event that is kept. Store the `number` of
+   * an event in the same commit as what follows from it, and continue after it when your program starts again.
+   *
+   * Throws LedgerlineError when the key or the subscription has ended, with the code `events_not_kept` if `after` is
+   * too far back, and with `block_not_followed` if the log has no position for the block.
+   */
+  async *subscribe(
+    subscriptionId: string,
+    from: Beginning = {},
+    call: Pick<CallOptions, "signal"> = {},
+  ): AsyncGenerator<ToldEvent, void, undefined> {
+    let place: Values = { ...from };
+    for (let silent = 0; ; silent++) {
+      let field: Record<string, string> = {};
+      try {
+        for await (const line of this.lines(STREAM, { id: subscriptionId }, place, call)) {
+          const colon = line.indexOf(": ");
+          if (colon > 0) {
+            field[line.slice(0, colon)] = line.slice(colon + 2, -1);
+            continue;
+          }
+          const { id, event, data } = field;
+          field = {};
+          if (id !== undefined) {
+            place = { after: id };
+            silent = 0;
+          }
+          if (data !== undefined && TOLD.has(event!)) yield withQuantities(read(data), OF_EVENT) as ToldEvent;
+        }
+      } catch (error) {
+        call.signal?.throwIfAborted();
+        if (!isPassing(error)) throw error;
+      }
+      await sleep(Math.min(0.5 * 2 ** silent, 30) * (0.5 + Math.random() / 2), call.signal);
+    }
+  }
+
   /** Every item of a list, page by page. */
   protected async *pages<Item>(
     operation: Operation,
@@ -227,6 +280,12 @@ export class Http {
   }
 }
 
+/** Whether the next stream may go on where one has ended: after a lost connection, silence, or a refusal for now. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof LedgerlineError) return error.status >= 500 || error.status === 429;
+  return error instanceof TypeError || (error instanceof DOMException && error.name === "TimeoutError");
+}
+
 /** Wait before a retry. Throws the refusal if a retry is not worthwhile, or if no tries are left. */
 async function beforeRetry(
   operation: Operation,
@@ -294,6 +353,7 @@ function messageOf(text: string): string | undefined {
  * same cost for any depth. The cursor of histories is a slot.
  */
 function next(page: Pagination, place: Values): Values | undefined {
+  if (page.next !== undefined) return page.hasMore ? { after: page.next, after_block: undefined } : undefined;
   if (typeof page.next_cursor === "string") return { cursor: page.next_cursor };
   if (page.next_cursor !== undefined) return { fromSlot: page.next_cursor };
   const offset = page.offset + page.limit;

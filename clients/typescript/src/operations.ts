@@ -485,6 +485,13 @@ export const listEvents: Operation = {
   quantities: { data: { received: true, spent: true } },
 };
 
+export const createTicket: Operation = {
+  method: "POST",
+  path: "/v1/subscriptions/{id}/tickets",
+  key: "apiKey",
+  idempotent: true,
+};
+
 export const setWebhook: Operation = {
   method: "PUT",
   path: "/v1/subscriptions/{id}/webhook",

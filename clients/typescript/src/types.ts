@@ -1275,6 +1275,18 @@ export interface EventPaging {
   complete_to: CompleteTo | null;
 }
 
+/** A successful answer. */
+export interface StreamTicketAnswer {
+  success: true;
+  data: StreamTicket;
+}
+
+/** What stands for the API key in the URL of a stream of one subscription: `?ticket=…`. */
+export interface StreamTicket {
+  ticket: string;
+  expires_at: string;
+}
+
 /** A successful change, with a message. */
 export interface SubscriptionWebhookConfirmation {
   success: true;
