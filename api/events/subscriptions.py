@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Literal, TypeVar
 from uuid import UUID
@@ -28,6 +29,8 @@ MAX_WAIT_S = 25
 
 MAX_PAGE_BYTES = 4 * 1024**2
 """The most bytes of objects in a page of several events."""
+
+_MOST_SUBJECTS = 4_096  # whose texts are remembered: an address takes longer to write than the rest of its event
 
 Begins = Literal["at_once", "later"]
 State = Literal["new", "catching_up", "live"]
@@ -504,6 +507,7 @@ def _complete_to(row: _Row) -> CompleteTo | None:
     return CompleteTo(row.slot_no, row.block_no, row.block_hash.hex(), time)
 
 
+@lru_cache(_MOST_SUBJECTS)
 def _subject(key: bytes) -> msgspec.Raw | None:
     named = subjects.show(key)
     return None if named is None else msgspec.Raw(msgspec.json.encode(named))

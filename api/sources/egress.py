@@ -21,6 +21,7 @@ import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import lru_cache
 from threading import Thread
 from typing import NamedTuple
 from weakref import WeakSet
@@ -42,6 +43,7 @@ KEPT_S = 75.0
 _THIS_HOST = ("127.0.0.1", "::1")
 _CHUNK_BYTES = 16_384
 _IGNORED_WITHIN_S = 1.0
+_MOST_PARSED = 4_096  # URLs of `post`, which sends to the same ones again and again
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 # The special addresses of IANA's registries; of IPv6, everything outside 2000::/3 as well. Python's own `is_global` is
@@ -200,7 +202,7 @@ class Egress:
         Raises Refused, TimeoutError, or the error of a connection: OSError or aiohttp.ClientError.
         """
         async with asyncio.timeout(within_s):
-            target = parsed(url, self._rules)
+            target = _parsed_again(url, self._rules)
             try:
                 return await self._post_once(target, body, headers)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as cause:
@@ -235,6 +237,9 @@ class Egress:
                     if len(received) > most_bytes:
                         raise TooLong(f"more than {most_bytes} bytes")
                 return Reply(response.status, received, str(target)), None
+
+
+_parsed_again = lru_cache(_MOST_PARSED)(parsed)
 
 
 @asynccontextmanager

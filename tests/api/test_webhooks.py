@@ -2,6 +2,9 @@
 
 import asyncio
 import base64
+import os
+import signal
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,7 +21,7 @@ from shared import database
 from tests.api.client import Reply, serving
 from tests.api.conftest import IssueKey
 from tests.api.endpoints import Endpoint, Received, listening
-from tests.api.partners import NOWHERE
+from tests.api.partners import NOWHERE, Partner
 from tests.api.test_subscriptions import ALICE, Telling, of_address, telling
 from tests.chain.written import Json, pays, tx
 from tests.patience import PATIENCE_S
@@ -380,6 +383,36 @@ async def test_a_sender_that_is_killed_loses_nothing_and_repeats_what_was_under_
         await sent(second)
     assert endpoint.numbers in ([1, 2, 2, 3, 4], [1, 1, 2, 2, 3, 4])
     assert (await shown(telling, subscription))["delivered_number"] == 4
+
+
+async def test_a_killed_aggregator_is_followed_by_another(
+    telling: Telling, endpoint: Endpoint, aggregator: Callable[[], subprocess.Popen[bytes]]
+) -> None:
+    _, secret = await hook(telling, endpoint.url(host="127.0.0.1"))
+    await pay(telling, 1, 4)
+    endpoint.hold.clear()
+    first = aggregator()
+    await asyncio.wait_for(endpoint.came.wait(), PATIENCE_S)
+    os.killpg(first.pid, signal.SIGKILL)
+    endpoint.hold.set()
+    aggregator()
+    async with asyncio.timeout(PATIENCE_S):
+        while endpoint.numbers[-1] != 4:
+            endpoint.came.clear()
+            await endpoint.came.wait()
+    assert endpoint.numbers == [1, 1, 2, 3, 4]
+    verified(secret, endpoint.received[-1])
+
+
+async def test_a_partner_sees_the_webhooks_of_its_credentials(
+    telling: Telling, partner: Partner, endpoint: Endpoint
+) -> None:
+    credential, key = await partner.issued(await partner.user())
+    created = await telling.call("POST", "", {"subjects": [of_address(ALICE)]}, key)
+    await telling.call("PUT", f"/{created.body['data']['id']}/webhook", {"url": endpoint.url()}, key)
+    (webhook,) = await partner.data("GET", f"/credentials/{credential['id']}/webhooks")
+    assert (webhook["id"], webhook["url"]) == (created.body["data"]["id"], endpoint.url())
+    assert "secret" not in webhook
 
 
 async def test_endpoints_that_do_not_answer_delay_no_others(
