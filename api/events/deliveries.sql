@@ -47,7 +47,8 @@ ORDER BY wanted.subscription_no, event.number
 
 -- name: settle
 -- Note the results of attempts, and what follows from each; returns the webhooks that are still as they were when they
--- were read, and which of them go on. What a request has changed meanwhile stays as it is.
+-- were read, and which of them go on. What a request has changed meanwhile stays as it is. Who asks for it is told of
+-- each webhook that is failing now: only an active one is sent to, so it was not before.
 WITH attempt AS (
     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::smallint[], $7::float8[],
                          $8::timestamptz[], $9::integer[], $10::smallint[], $11::smallint[], $12::text[])
@@ -61,7 +62,7 @@ WITH attempt AS (
         failures = attempt.failures, try_at = now() + make_interval(secs => attempt.pause_s), tried = webhook.tried + 1
     FROM attempt
     WHERE webhook.subscription_no = attempt.subscription_no AND webhook.revision = attempt.revision
-    RETURNING webhook.subscription_no, webhook.tried, webhook.state = 'active' AS goes_on
+    RETURNING webhook.subscription_no, webhook.tried, webhook.state
 ), kept AS (
     INSERT INTO partner.webhook_attempt AS kept
         (subscription_no, place, number, tried_at, took_ms, attempt, status, error)
@@ -70,8 +71,17 @@ WITH attempt AS (
     ON CONFLICT (subscription_no, place) DO UPDATE
     SET number = excluded.number, tried_at = excluded.tried_at, took_ms = excluded.took_ms, attempt = excluded.attempt,
         status = excluded.status, error = excluded.error
+), noticed AS (
+    INSERT INTO partner.event_notice (network_id, owner, kind, body)
+    SELECT subscription.network_id, subscription.credential_id, 'delivery.failing',
+           json_build_object('subscription_id', subscription.id, 'number', attempt.number, 'status', attempt.status,
+                             'error', attempt.error)
+    FROM settled
+    JOIN attempt USING (subscription_no)
+    JOIN partner.subscription USING (subscription_no)
+    WHERE settled.state = 'failing' AND attempt.state = 'failing'
 ), counted AS (
     INSERT INTO partner.webhook_total AS total (result, attempts) SELECT result, count(*) FROM attempt GROUP BY result
     ON CONFLICT (result) DO UPDATE SET attempts = total.attempts + excluded.attempts
 )
-SELECT subscription_no, goes_on FROM settled
+SELECT subscription_no, state = 'active' AS goes_on FROM settled

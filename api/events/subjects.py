@@ -37,6 +37,7 @@ EventKind = Literal[
     "key.expiring",
     "quota.80",
     "quota.100",
+    "delivery.failing",
     "chain_split",
 ]
 Direction = Literal["in", "out", "both"]
@@ -58,6 +59,7 @@ KIND_LETTERS: dict[EventKind, bytes] = {
     "key.expiring": b"k",
     "quota.80": b"8",
     "quota.100": b"9",
+    "delivery.failing": b"h",
     "chain_split": b"f",
 }
 _KIND_OF = {letter: kind for kind, letter in KIND_LETTERS.items()}
@@ -95,6 +97,7 @@ SUBJECTS_OF: dict[EventKind, tuple[SubjectName, ...]] = {
     "key.expiring": (),
     "quota.80": (),
     "quota.100": (),
+    "delivery.failing": (),
     "chain_split": (),
 }
 """The kinds of subjects that each kind of event has; those without one tell of everything, or of the caller's own."""
@@ -105,6 +108,7 @@ OWNERS: dict[EventKind, Owner] = {
     "key.expiring": "credential",
     "quota.80": "credential",
     "quota.100": "credential",
+    "delivery.failing": "credential",
 }
 """The kinds of events that tell of the caller's own, and whose it is. Their keys have an id in place of a subject."""
 

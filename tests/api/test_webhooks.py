@@ -171,6 +171,7 @@ async def test_a_webhook_that_fails_ten_times_is_paused_and_replayed_from_any_nu
     telling: Telling, endpoint: Endpoint, sender: Sender, db: asyncpg.Connection
 ) -> None:
     subscription, _ = await hook(telling, endpoint.url())
+    watching = await telling.subscribe({"kind": "delivery.failing"})
     await pay(telling, 1, 3)
     endpoint.statuses.extend([204, *[503] * 10])
     for _ in range(12):
@@ -179,6 +180,10 @@ async def test_a_webhook_that_fails_ten_times_is_paused_and_replayed_from_any_nu
     assert endpoint.numbers == [1] + [2] * 10
     state = await shown(telling, subscription)
     assert (state["state"], state["failures"], state["next_attempt_at"]) == ("failing", 10, None)
+    await telling.told()
+    (failing,) = (await telling.events(watching)).body["data"]
+    assert (failing["action"], failing["kind"]) == ("notice", "delivery.failing")
+    assert failing["object"] == {"subscription_id": subscription, "number": 2, "status": 503, "error": None}
     reply = await telling.call("POST", f"/{subscription}/webhook/replay", {"after": 0})
     assert (reply.status, reply.body["data"]["state"], reply.body["data"]["delivered_number"]) == (200, "active", 0)
     await sent(sender)

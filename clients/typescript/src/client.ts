@@ -373,7 +373,7 @@ export type ListBlockTransactionCborOptions = {
 
 /** Options of `createSubscription`. */
 export type CreateSubscriptionOptions = {
-  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block" | "governance" | "submitted" | "key.expiring" | "quota.80" | "quota.100" | "chain_split"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; drep_id?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
+  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block" | "governance" | "submitted" | "key.expiring" | "quota.80" | "quota.100" | "delivery.failing" | "chain_split"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; drep_id?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
   confirmations?: number | null | undefined;
   from_slot?: number | null | undefined;
   begins?: "at_once" | "later" | null | undefined;
@@ -397,12 +397,12 @@ export type ListSubscriptionSubjectsOptions = {
 
 /** Options of `addSubscriptionSubjects`. */
 export type AddSubscriptionSubjectsOptions = {
-  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block" | "governance" | "submitted" | "key.expiring" | "quota.80" | "quota.100" | "chain_split"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; drep_id?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
+  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block" | "governance" | "submitted" | "key.expiring" | "quota.80" | "quota.100" | "delivery.failing" | "chain_split"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; drep_id?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
 };
 
 /** Options of `removeSubscriptionSubjects`. */
 export type RemoveSubscriptionSubjectsOptions = {
-  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block" | "governance" | "submitted" | "key.expiring" | "quota.80" | "quota.100" | "chain_split"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; drep_id?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
+  subjects: Array<{ kind: "transaction" | "mint" | "delegation" | "withdrawal" | "pool" | "metadata" | "epoch" | "block" | "governance" | "submitted" | "key.expiring" | "quota.80" | "quota.100" | "delivery.failing" | "chain_split"; address?: string; stake_address?: string; payment_credential?: string; asset?: string; policy_id?: string; pool_id?: string; label?: string; drep_id?: string; direction?: "in" | "out" | "both"; least_quantity?: string }>;
 };
 
 /** Options of `listEvents`. */

@@ -1217,7 +1217,7 @@ export interface SubscriptionSubjectPage {
 
 /** What is told of. */
 export interface SubscriptionSubject {
-  kind: "block" | "chain_split" | "delegation" | "epoch" | "governance" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal";
+  kind: "block" | "chain_split" | "delegation" | "delivery.failing" | "epoch" | "governance" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal";
   subject: Record<string, unknown> | null;
   direction: "both" | "in" | "out";
   least_quantity: bigint;
@@ -1245,7 +1245,7 @@ export interface ToldEventPage {
 export interface ToldEvent {
   number: number;
   action: "apply" | "notice" | "reset" | "undo";
-  kind: "block" | "chain_split" | "delegation" | "epoch" | "governance" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal" | null;
+  kind: "block" | "chain_split" | "delegation" | "delivery.failing" | "epoch" | "governance" | "key.expiring" | "metadata" | "mint" | "pool" | "quota.100" | "quota.80" | "submitted" | "transaction" | "withdrawal" | null;
   subject: Record<string, unknown> | null;
   block: EventBlock;
   object: Record<string, unknown>;
