@@ -220,6 +220,7 @@ class StreamAsk(EventsAsk[QuestionT, None], Generic[QuestionT], frozen=True, kw_
     use: KeyUse
     ends_at: datetime | None
     last_event_id: str
+    endpoint: int  # the number of the route, under which events are counted
 
 
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):

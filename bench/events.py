@@ -84,7 +84,7 @@ async def measure_streams(url: str, environment: dict[str, str]) -> None:
     await _own_a_key(other)
     key = tokens.new_api_key()
     await other.execute(
-        "UPDATE partner.credential SET key_hash = $1, rate_limit_per_minute = 100000", tokens.hash_of(key)
+        "UPDATE partner.credential SET key_hash = $1, rate_limit_per_minute = 10000", tokens.hash_of(key)
     )
     written, committed, took = Written(writer), dict[str, float](), list[float]()
     await written.append(0, *block(0))

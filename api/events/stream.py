@@ -139,6 +139,8 @@ async def _parts(
     yield _retry(_RETRY_MS)
     try:
         while not heads.stopping.is_set() and time.monotonic() - began_s < MAX_OPEN_S:
+            if page.data:
+                ask.services.spools.count_events(ask.key.credential_id, ask.endpoint, len(page.data))
             yield _written(page)
             if not page.pagination.has_more:
                 await heads.wait(subscription_no, page.pagination.next, HEARTBEAT_S)

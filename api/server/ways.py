@@ -234,6 +234,7 @@ class _Stream(_OfApiKey):
             use=self._use(http),
             ends_at=None if ticket is None else ticket.expires_at,
             last_event_id=http.headers.get("Last-Event-ID", ""),
+            endpoint=self.route.number,
         )
         return await self.route.handler(ask)
 

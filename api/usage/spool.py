@@ -8,7 +8,7 @@ the machine, which adds no records to it. What a spool guarantees: docs/decision
 import binascii
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -214,8 +214,15 @@ class Spools:
 
     def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float, events: int = 0) -> None:
         """Record a request that is about to be answered, and the events in it. Raises Refusal if that fails."""
-        at_us, took_us = clock.now_us(), min(int(took_s * 1e6), _MAX_US)
-        values = [(took_us, status), *([(events, _EVENTS)] if events else [])]
+        took_us = min(int(took_s * 1e6), _MAX_US)
+        self._record(credential_id, endpoint, [(took_us, status), *([(events, _EVENTS)] if events else [])])
+
+    def count_events(self, credential_id: UUID, endpoint: int, events: int) -> None:
+        """Record events that are about to be sent in an answer which has begun. Raises Refusal if that fails."""
+        self._record(credential_id, endpoint, [(events, _EVENTS)])
+
+    def _record(self, credential_id: UUID, endpoint: int, values: Sequence[tuple[int, int]]) -> None:
+        at_us = clock.now_us()
         heads = [RECORD.pack(credential_id.bytes, at_us, *each, endpoint, 0)[:_HEAD_BYTES] for each in values]
         try:
             self._make_room()

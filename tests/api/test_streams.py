@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -12,11 +13,13 @@ from api.events import stream as streams
 from api.http import sending
 from api.keys import tickets
 from api.sources import clock
+from api.usage.spool import spools_in
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
+from tests.api.counting import mine_of
 from tests.api.partners import NOWHERE, Partner
 from tests.api.reading_streams import Sent, reading
-from tests.api.test_subscriptions import ALICE, Telling, of_address, telling
+from tests.api.test_subscriptions import ALICE, Telling, batch_in, of_address, telling
 from tests.chain.written import hash_of, pays, tx
 from tests.patience import PATIENCE_S
 
@@ -249,3 +252,27 @@ async def test_head_opens_no_stream(telling: Telling) -> None:
     reply: Any = await telling.call("HEAD", f"/{alice}/events/stream")
     assert (reply.status, reply.headers["Content-Type"]) == (200, "text/event-stream;charset=utf-8")
     assert streams._open._value.get() == 0
+
+
+async def test_the_events_of_a_stream_are_counted_as_delivered(
+    telling: Telling, environment: Mapping[str, str], db: asyncpg.Connection
+) -> None:
+    """With the request that has opened it, each once."""
+    blocks = await telling.subscribe({"kind": "block"})
+    await telling.append(20)
+    await telling.append(30)
+    async with reading(telling.api.port, blocks, key=telling.key) as stream:
+        await stream.until(is_idle)
+        await telling.append(40)
+        await stream.until(is_idle)
+    async with reading(telling.api.port, blocks, key=telling.key, query={"after": "3"}) as stream:
+        await stream.until(is_idle)
+    credential_id = await db.fetchval("SELECT id FROM partner.credential")
+    name = "GET /v1/subscriptions/{id}/events/stream"
+    delivered = [
+        (part.status_class, part.requests, part.events)
+        for path_of_spool in spools_in(Path(environment["DATA_DIR"]) / "usage")
+        for part in mine_of(batch_in(path_of_spool), credential_id)
+        if part.endpoint == name
+    ]
+    assert delivered == [(2, 2, 3)]
