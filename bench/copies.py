@@ -25,6 +25,7 @@ from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS
 from bench.index import fill, make_chain
 from bench.processes import apart
+from indexer.snapshot import manifest
 from indexer.snapshot.restore import restore
 from indexer.snapshot.take import take
 from shared import copies, database, servers, settings
@@ -151,7 +152,9 @@ async def _measure(transactions: int, seed: int, jobs: int) -> None:
                 rows.append(("restore", await apart(fill_again, other_url, first, jobs)))
                 rows.append(("all indexes alone", await apart(build_indexes, other_url, jobs)))
                 database_bytes = await databases.size_bytes(other_url, MAINNET)
-            size_bytes = sum(path.stat().st_size for path in first.rglob("*") if path.is_file())
+            files = [path.stat() for path in (first / manifest.PARTS).iterdir()]
+            size_bytes = sum(file.st_size for file in files)
+            linked_bytes = sum(file.st_size for file in files if file.st_nlink > 1)
             disk_s = await write_bytes(folder, database_bytes)
     table = Table("", "s", "Python CPU s", "Postgres CPU s", title=f"{transactions:,} transactions, {jobs} connections")
     for column in table.columns[1:]:
@@ -161,7 +164,10 @@ async def _measure(transactions: int, seed: int, jobs: int) -> None:
         table.add_row(step, f"{cost.took_s:.1f}", f"{cost.python_s:.1f}", postgres)
     table.add_row("write the database's bytes to the disk", f"{disk_s:.1f}", "", "")
     console.print(table)
-    console.print(f"{size_bytes / 1e6:,.0f} MB in the folder, {database_bytes / 1e6:,.0f} MB in the database")
+    console.print(
+        f"{size_bytes / 1e6:,.0f} MB in the folder, of which the second snapshot links {linked_bytes / 1e6:,.0f} MB; "
+        f"{database_bytes / 1e6:,.0f} MB in the database"
+    )
 
 
 def main(
