@@ -44,8 +44,8 @@ LIMIT $5
 -- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Cost: the hours of
 -- the period.
 SELECT date_trunc($4, hour, 'UTC') AS period_start, endpoint_no, endpoint.name AS endpoint, status_class,
-       sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations,
-       sum(events)::bigint AS events
+       sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us,
+       partner.durations_sum(durations) AS durations, sum(events)::bigint AS events
 FROM partner.usage_hour
 JOIN partner.endpoint USING (endpoint_no)
 WHERE credential_id = $1 AND hour >= $2 AND hour < $3
