@@ -7,6 +7,7 @@ whose connection has the lock (docs/decisions/0089).
 """
 
 import asyncio
+import resource
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -114,11 +115,18 @@ async def run(database_url: str, rules: egress.Rules) -> None:
         try:
             if await _try_to_lead.only(db, _LOCK):
                 log.info("webhooks.sending")
-                async with egress.opened(rules, most_kept=_MOST_KEPT, look_ups=_LOOK_UPS) as out:
+                async with egress.opened(rules, most_kept=_may_be_kept(), look_ups=_LOOK_UPS) as out:
                     await Sender(db, out).run()
         finally:
             db.terminate()
         await asyncio.sleep(_TRY_EVERY_S)
+
+
+def _may_be_kept() -> int:
+    """Raise the limit of descriptors to its maximum; returns how many connections may be kept."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return _MOST_KEPT if hard == resource.RLIM_INFINITY else min(_MOST_KEPT, hard // 2)
 
 
 class Sender:
