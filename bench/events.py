@@ -89,8 +89,12 @@ async def measure_streams(url: str, environment: dict[str, str]) -> None:
     written, committed, took = Written(writer), dict[str, float](), list[float]()
     await written.append(0, *block(0))
 
+    opened = asyncio.Semaphore(0)
+
     async def read(port: int, subscription: str) -> None:
         async with reading(port, subscription, key=key) as stream:
+            await stream.next()
+            opened.release()
             while True:
                 event = await stream.next()
                 if event.name == "apply":
@@ -107,7 +111,8 @@ async def measure_streams(url: str, environment: dict[str, str]) -> None:
         await subscribe(other, [[each] for each in matching + keys(STREAMS - TRANSACTIONS, matching=0)])
         ids = [row[0] for row in await other.fetch("SELECT id::text FROM partner.subscription")]
         readers = [asyncio.create_task(read(api.port, each)) for each in ids]
-        await asyncio.sleep(2)
+        for _ in readers:
+            await opened.acquire()
         for number in range(1, BLOCKS + 1):
             block_hash = await written.append(number * _SLOTS_PER_BLOCK, *block(number))
             committed[block_hash] = time.perf_counter()
