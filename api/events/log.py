@@ -115,8 +115,7 @@ _take_notices = _sql.query("take_notices", _Notice)
 _notify = _sql.command("notify", numbered=_numbered)
 _number_objects = _sql.values("number_objects", int)
 _add_objects = _sql.command("add_objects")
-_tell = _sql.command("tell", numbered=_numbered)
-_wait = _sql.command("wait")
+_append = _sql.command("append", numbered=_numbered)
 _tell_due = _sql.command("tell_due", numbered=_numbered)
 _undo = _sql.command("undo", numbered=_numbered)
 _begins_after = _sql.values("begins_after", bool)
@@ -230,17 +229,23 @@ async def append(
     """
     if not matched:
         return
-    numbers = await _number_objects.all(db, len(objects))
-    await _add_objects.run(db, numbers, list(objects))
-    number_of = dict(zip(dict.fromkeys(id(each.happening.make) for each in matched), numbers, strict=True))
-    at_once = [each for each in matched if not each.match.confirmations]
-    if at_once:
-        at_steps = [steps.get(each.block.block_hash, 0) for each in at_once]
-        await _tell.run(db, network.network_id, *_columns(at_once, number_of), at_steps)
-    later = [each for each in matched if each.match.confirmations]
-    if later:
-        confirmations = [each.match.confirmations for each in later]
-        await _wait.run(db, network.network_id, *_columns(later, number_of), confirmations)
+    place_of = {make: nth for nth, make in enumerate(dict.fromkeys(id(each.happening.make) for each in matched), 1)}
+    columns = sql.columns(
+        (
+            each.match.subscription_no,
+            each.happening.key,
+            each.block.slot_no,
+            each.block.block_no,
+            each.block.block_hash,
+            _decimal(each.happening.received),
+            _decimal(each.happening.spent),
+            place_of[id(each.happening.make)],
+            steps.get(each.block.block_hash, 0),
+            each.match.confirmations,
+        )
+        for each in matched
+    )
+    await _append.run(db, network.network_id, list(objects), *columns)
 
 
 async def has_notices(db: Connection, network: Network) -> bool:
@@ -319,22 +324,6 @@ async def _remember(db: Connection, network: Network, step: int, blocks: Sequenc
     rows = [(step + nth, block.slot_no, block.block_no, block.block_hash) for nth, block in enumerate(blocks, 1)]
     lowest = blocks[-1].block_no - KEPT_BLOCKS
     await _remember_blocks.run(db, network.network_id, lowest, *sql.columns(rows))
-
-
-def _columns(matched: Sequence[Matched], number_of: Mapping[int, int]) -> list[list[object]]:
-    return sql.columns(
-        (
-            each.match.subscription_no,
-            each.happening.key,
-            each.block.slot_no,
-            each.block.block_no,
-            each.block.block_hash,
-            _decimal(each.happening.received),
-            _decimal(each.happening.spent),
-            number_of[id(each.happening.make)],
-        )
-        for each in matched
-    )
 
 
 def _decimal(quantity: int | None) -> Decimal | None:

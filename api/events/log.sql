@@ -110,13 +110,30 @@ SELECT subscription_no, before + nth,
        $1, $3, $4, $5, key, object_no, true
 FROM told JOIN numbered USING (subscription_no)
 
--- name: tell
--- Append events to logs, in the order of the arrays.
-WITH told AS (
-    SELECT told.*, row_number() OVER (PARTITION BY subscription_no ORDER BY place) AS nth
-    FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[], $7::numeric[], $8::numeric[],
-                $9::bigint[], $10::bigint[]) WITH ORDINALITY
-         AS told (subscription_no, key, slot_no, block_no, block_hash, received, spent, object_no, step, place)
+-- name: append
+-- Append events to logs, in the order of the arrays, or keep those with confirmations until their blocks have these. $2
+-- are their objects, each once; $10 are the places in it. One statement, as each costs as much as some events.
+WITH object AS (
+    SELECT nextval('partner.event_object_object_no_seq') AS object_no, body, object_place
+    FROM unnest($2::text[]) WITH ORDINALITY AS made (body, object_place)
+), kept AS (
+    INSERT INTO partner.event_object (object_no, body) SELECT object_no, body FROM object
+), happened AS (
+    SELECT happened.*, object.object_no
+    FROM unnest($3::bigint[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bytea[], $8::numeric[], $9::numeric[],
+                $10::bigint[], $11::bigint[], $12::smallint[]) WITH ORDINALITY
+         AS happened (subscription_no, key, slot_no, block_no, block_hash, received, spent, object_place, step,
+                      confirmations, place)
+    JOIN object USING (object_place)
+), waiting AS (
+    INSERT INTO partner.event_waiting (network_id, due_block_no, subscription_no, key, slot_no, block_no, block_hash,
+                                       received, spent, object_no, place)
+    SELECT $1, block_no + confirmations, subscription_no, key, slot_no, block_no, block_hash, received, spent,
+           object_no, place
+    FROM happened WHERE confirmations > 0
+), told AS (
+    SELECT happened.*, row_number() OVER (PARTITION BY subscription_no ORDER BY place) AS nth
+    FROM happened WHERE confirmations = 0
 ), {numbered}
 INSERT INTO partner.event (subscription_no, number, step, network_id, slot_no, block_no, block_hash, key, received,
                            spent, object_no, undone)
@@ -131,16 +148,6 @@ numbered AS (
     WHERE subscription.subscription_no = added.subscription_no
     RETURNING subscription.subscription_no, last_number - added.events AS before
 )
-
--- name: wait
--- Keep events until their blocks have the confirmations that their subscriptions ask for.
-INSERT INTO partner.event_waiting (network_id, due_block_no, subscription_no, key, slot_no, block_no, block_hash,
-                                   received, spent, object_no, place)
-SELECT $1, block_no + confirmations, subscription_no, key, slot_no, block_no, block_hash, received, spent, object_no,
-       place
-FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[], $7::numeric[], $8::numeric[],
-            $9::bigint[], $10::smallint[]) WITH ORDINALITY
-     AS waiting (subscription_no, key, slot_no, block_no, block_hash, received, spent, object_no, confirmations, place)
 
 -- name: tell_due
 -- Append the events that are due at block $3 to logs, in step $2.
