@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from shared import settings
+from shared.network import NETWORKS
 from tests import programs
 from tests.chain.harness import ROOT
 
@@ -54,13 +55,16 @@ def test_every_service_is_pinned_confined_and_watched() -> None:
         assert secret in ([], ["GENESIS_VERIFICATION_KEY"]), name
 
 
-def test_compose_passes_every_setting_of_the_api_on() -> None:
+def test_compose_passes_every_setting_on() -> None:
     of_the_image = {"DATA_DIR", "LOG_FORMAT", "API_HOST", "API_PORT"}  # or in the command
     of_replicas = {"READ_DATABASE_URL", "REPLICA_LAG_S"}  # which this file does not have
     named = {name.removesuffix("_FILE") for name in COMPOSE["services"]["api"]["environment"]}
-    of_the_worker = {"POOL_METADATA", "POOL_METADATA_DELISTED"}
-    assert named == set(settings.effective(settings.read({}))) - of_the_image - of_replicas - of_the_worker
-    assert of_the_worker <= COMPOSE["services"]["worker"]["environment"].keys()
+    of_others = {"worker": {"POOL_METADATA", "POOL_METADATA_DELISTED"}}
+    of_others |= {f"indexer-{network.name}": {"SPLIT_BLOCKS"} for network in NETWORKS}
+    every = set(settings.effective(settings.read({}))) - of_the_image - of_replicas
+    assert named == every - set[str]().union(*of_others.values())
+    for name, expected in of_others.items():
+        assert expected <= COMPOSE["services"][name]["environment"].keys(), name
 
 
 @programs.needs("systemd-analyze")
