@@ -15,6 +15,7 @@ KEPT = {
     "credential.api_key_prefix": "of a random key, by which usage is attributed",
     "former_key.key_hash": "of a random key, which a request with it is refused by",
     "subscription.state": "a word of ours; its subjects and its log are dropped in the background",
+    "event_notice_once.kind": "a word of ours",
     "idempotency_key.key_hash": "a hash, which a repeated request is refused by",
     "idempotency_key.body_hash": "a hash, which a repeated request is refused by",
     "idempotency_key.issued_to": "a word of ours",
