@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from api import worker
+from api.events import subjects
 from api.usage.queue import BreakdownSum, UsageBatch
 from tests.api.client import Client
 from tests.api.partners import Partner, partner_of
@@ -50,6 +51,62 @@ class Site(msgspec.Struct):
             credential["id"], now_s // HOUR_S, "GET /v1/key", status_class, requests, requests * 2_000, [30 << 48 | 7]
         )
         assert await worker.add_batch(self.db, UsageBatch(uuid4().hex, 0, 38, [], [part]))
+
+    async def subscribed(self, credential: dict[str, Any], events: int) -> str:
+        """A live subscription of a credential to blocks, with so many events. Returns its id."""
+        number, subscription_id = await self.db.fetchrow(
+            """
+            INSERT INTO partner.subscription
+                (credential_id, network_id, confirmations, state, live_step, after_slot_no, at_slot_no, subjects)
+            VALUES ($1, 1, 0, 'live', 0, 0, 0, 1) RETURNING subscription_no, id
+            """,
+            credential["id"],
+        )
+        for block_no in range(1, events + 1):
+            await self.tell(number, block_no)
+        return str(subscription_id)
+
+    async def tell(self, subscription_no: int, block_no: int) -> None:
+        """Tell a subscription of a block."""
+        body = msgspec.json.encode({"block_no": block_no, "told as": "x" * 100}).decode()
+        await self.db.execute(
+            """
+            WITH next AS (
+                UPDATE partner.subscription SET last_number = last_number + 1 WHERE subscription_no = $1
+                RETURNING subscription_no, last_number
+            ), object AS (INSERT INTO partner.event_object (body) VALUES ($3) RETURNING object_no)
+            INSERT INTO partner.event (subscription_no, number, step, slot_no, block_no, object_no, network_id, undone,
+                                       block_hash, key)
+            SELECT subscription_no, last_number, x.no, 20 * x.no, x.no, object_no, 1, false, sha256('block'), $4
+            FROM next, object, (SELECT $2::bigint AS no) x
+            """,
+            *(subscription_no, block_no, body, subjects.key_of("block")),
+        )
+
+    async def delivering(self, subscription_id: str, attempts: list[tuple[int, int | None, str | None]]) -> None:
+        """A webhook of a subscription which has delivered all events but the last, and these attempts to send that.
+
+        Each is its own number, the status and the error.
+        """
+        number, last = await self.db.fetchrow(
+            "SELECT subscription_no, last_number FROM partner.subscription WHERE id = $1", subscription_id
+        )
+        await self.db.execute(
+            """
+            INSERT INTO partner.webhook (subscription_no, url, secret, delivered_number, failures, try_at)
+            VALUES ($1, $2, $3, $4, $5, now() + interval '1 hour')
+            """,
+            *(number, f"https://hooks.example/{'long/' * 40}", bytes(32), last - 1, len(attempts)),
+        )
+        for nth, status, error in attempts:
+            await self.db.execute(
+                """
+                INSERT INTO partner.webhook_attempt
+                    (subscription_no, place, number, attempt, tried_at, took_ms, status, error)
+                VALUES ($1, $2::int, $3, $2::int, now() + $2::int * interval '1 s', 15, $4, $5)
+                """,
+                *(number, nth, last, status, error),
+            )
 
 
 async def sign_in(page: "Page", key: str) -> None:

@@ -191,6 +191,30 @@ async def audited(page: "Page") -> None:
     assert sorted(offered) == sorted(["", *get_args(Action)])
 
 
+async def test_a_credentials_subscriptions_say_what_is_told_and_why_it_is_not_delivered(site: Site) -> None:
+    partner = await site.partner()
+    credential, _ = await partner.issued(await partner.user())
+    await site.delivering(await site.subscribed(credential, 3), [(1, 500, None), (2, None, "unreachable")])
+    for _ in range(20):
+        await site.subscribed(credential, 0)
+    async with site.visit(partner.admin_key) as page:
+        await page.goto(f"/console#/credentials/{credential['id']}")
+        shown = page.get_by_role("table", name="Subscriptions", exact=True)
+        await page.get_by_text("1 to 20 of 21").wait_for()
+        assert await shown.get_by_role("row").filter(has_text="hooks.example").count() == 0
+        await page.get_by_role("navigation", name="Pagination").get_by_role("button", name="Next").click()
+        row = shown.get_by_role("row").filter(has_text="2 of 3 events delivered")
+        await row.get_by_text("2 attempts to send the next one failed, the last: not reachable").wait_for()
+        await row.get_by_role("button", name=re.compile("^Attempts")).click()
+        attempts = page.get_by_role("table", name="Last attempts").get_by_role("row")
+        assert await attempts.count() == 3
+        assert [("not reachable" in each, "status 500" in each) for each in await attempts.all_inner_texts()] == [
+            (False, False),
+            (True, False),
+            (False, True),
+        ]
+
+
 async def test_a_new_credential_has_its_rules_before_its_key_is_shown(site: Site) -> None:
     partner = await site.partner()
     account = await partner.user(name="Customer")
@@ -307,6 +331,7 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
     await partner.user(name="Suspended")
     await site.used(credential, 1_000)
     await site.used(credential, 30, 5)
+    await site.delivering(await site.subscribed(credential, 3), [(1, 500, None), (2, None, "unreachable")])
     async with new_page(site.browser, site.api) as page:
         await page.goto("/console")
         await page.get_by_role("heading", name="Console").wait_for()
@@ -317,16 +342,17 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
             ("accounts", "1 to 2 of 2"),
             (f"accounts/{account['id']}", "GET /v1/key"),
             ("credentials", "1 to 1 of 1"),
-            (f"credentials/{credential['id']}", "GET /v1/key"),
+            (f"credentials/{credential['id']}", "GET /v1/key", "2 of 3 events delivered"),
             ("audit", "from 127.0.0.1"),
             (f"accounts/{credential['id']}", "User account not found."),
         )
         links = page.get_by_role("navigation", name="Pages").get_by_role("link")
         linked = await links.evaluate_all("links => links.map(each => each.hash)")
-        assert set(linked) <= {f"#/{path}" for path in (*(path for path, _ in visited), "try")}
-        for path, words in visited:
+        assert set(linked) <= {f"#/{path}" for path in (*(path for path, *_ in visited), "try")}
+        for path, *texts in visited:
             await page.goto(f"/console#/{path}")
-            await page.get_by_role("main").get_by_text(words).first.wait_for()
+            for words in texts:
+                await page.get_by_role("main").get_by_text(words).first.wait_for()
             await assert_accessible(page)
         await page.goto("/console#/try?operation=get_own_key")
         await page.get_by_label("API key", exact=True).fill(key)
@@ -336,10 +362,11 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
         for path, opener, field in (
             (f"credentials/{credential['id']}", "Change restrictions", "Networks"),
             (f"credentials/{credential['id']}", "Rotate", "The former key expires"),
+            (f"credentials/{credential['id']}", re.compile("^Attempts to send"), "refused, status 500"),
             (f"accounts/{account['id']}", "New credential", "Scopes"),
         ):
             await page.goto(f"/console#/{path}")
-            await click(page, opener)
+            await page.get_by_role("button", name=opener).click()
             await page.get_by_role("dialog").get_by_text(field, exact=True).wait_for()
             await assert_accessible(page)
             await page.keyboard.press("Escape")

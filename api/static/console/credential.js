@@ -1,10 +1,11 @@
-// The page of one credential: its key, limits, restrictions and usage.
+// The page of one credential: its key, limits, restrictions, subscriptions and usage.
 import { get } from "./api.js";
 import { statusOf } from "./credentials.js";
 import { Ago, Badge, Card, Confirm, Copy, Curl, Dialog, Fact, Field, Form, Heading, Loaded, Name, NewKey, None, Opener, Time, given, html, localValue, moment, say } from "./parts.js";
 import { Component } from "./preact.mjs";
 import { link } from "./router.js";
 import { QuotaFields, RestrictionFields, quotaIn, restrictionsIn, scopes } from "./rules.js";
+import { SubscriptionsOf } from "./subscriptions.js";
 import { tryWith } from "./try.js";
 import { Usage } from "./usage.js";
 import { NETWORKS, local, number } from "./words.js";
@@ -63,6 +64,7 @@ function CredentialPage({ credential, limits, restrictions, path, query, changed
         </${Card}>
       </div>
     </div>
+    <${SubscriptionsOf} credential=${credential} path=${`/credentials/${credential.id}`} query=${query} />
     <${Usage} breakdown=${`/v1/admin/usage/${credential.id}/breakdown`} limits=${limits} path=${`/credentials/${credential.id}`} query=${query} />`;
 }
 
