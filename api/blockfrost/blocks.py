@@ -16,6 +16,7 @@ from api.chain.block_bytes import TransactionBytes
 from api.chain.blocks import BlockKind, BlockQuestion, BlockRow, BlockTransactionsQuestion
 from api.node_bytes.blocks import Header
 from api.parameters import Question
+from api.repeats import kept
 from shared import packed, sql
 from shared.encoding import bech32_encode
 from shared.ledger import AddressNo, tx_id_of
@@ -145,7 +146,7 @@ async def following(ask: ChainAsk[BlockPage]) -> list[Block]:
     async with ask.snapshot() as db:
         row = await blocks.read(db, asked.block)
         first = row.block_no + 1 + asked.offset
-        run = await _run(db, range(first, min(first + asked.count, row.tip_block_no + 1)), ask.network)
+        run = await _run(db, row, range(first, min(first + asked.count, row.tip_block_no + 1)), ask.network)
     return await _with_headers(ask, run)
 
 
@@ -156,7 +157,7 @@ async def preceding(ask: ChainAsk[BlockPage]) -> list[Block]:
         row = await blocks.read(db, asked.block)
         beyond = row.block_no - asked.offset
         lowest = max(beyond - asked.count, row.first_block_no)
-        run = await _run(db, range(lowest, beyond), ask.network)
+        run = await _run(db, row, range(lowest, beyond), ask.network)
     return await _with_headers(ask, run)
 
 
@@ -191,12 +192,16 @@ async def addresses(ask: ChainAsk[BlockPage]) -> list[BlockAddress]:
     return [BlockAddress(shown_as[address_no], moved[address_no]) for address_no in page]
 
 
-async def _run(db: Connection, numbers: range, network: Network) -> list[tuple[BlockRow, blocks.Block]]:
-    """At most a page of neighbouring blocks, each looked up separately.
+async def _run(
+    db: Connection, beside: BlockRow, numbers: range, network: Network
+) -> list[tuple[BlockRow, blocks.Block]]:
+    """At most a page of blocks near `beside`, which the only statement before has found, each looked up separately.
 
     The first number may be that of an epoch boundary block, which is not kept.
     """
     rows = [await blocks.look_up(db, number) for number in numbers]
+    # NOTE: before any is shown, which compares each row only with its own transactions.
+    kept.require_same(db, all(row.tip_hash == beside.tip_hash for row in rows))
     return [(row, await blocks.show(db, row, network)) for row in rows if row.block_hash is not None]
 
 

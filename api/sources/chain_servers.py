@@ -132,8 +132,9 @@ class ChainServer:
         pool, spare = self._pools[network.network_id], self._spare[network.network_id]
         while spare:
             db = spare.pop()
-            if not db.is_closed():
-                return db
+            with suppress(asyncpg.InterfaceError):  # it was lost while it was set aside, so the pool has it back
+                if not db.is_closed():
+                    return db
             await pool.release(db)
         return await pool.acquire()
 
@@ -181,8 +182,11 @@ class _Replica(ChainServer):
             yield db
 
     async def cut(self) -> None:
-        """Terminate all connections: requests that wait for an answer get an exception."""
-        for db in self._used:
+        """Terminate all connections: requests that wait for an answer get an exception.
+
+        Also those set aside: a pool waits for the server's goodbye to a former connection that is returned to it.
+        """
+        for db in (*self._used, *itertools.chain(*self._spare.values())):
             with suppress(asyncpg.InterfaceError):  # it has just been lost
                 db.terminate()
         await self.drop_connections()

@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from api.blockfrost.shape import ROOT
+from api.chain import blocks
 from api.repeats.kept import OfServer
 from indexer.ledger import reader
 from shared.network import MAINNET, PREVIEW
@@ -179,3 +180,25 @@ async def test_an_answer_read_while_the_index_moved_is_read_again(
     again = await api.call("GET", path, key, headers=ANEW)
     assert (again.status, again.body) == (200, first.body)
     assert moved
+
+
+@pytest.mark.parametrize("way", ["next", "previous"])
+async def test_neighbours_of_a_block_are_of_its_chain(
+    api: Client, paid: Chain, key: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index changes to a fork after the block was found, and before its neighbours are."""
+    middle = await paid.append(20)
+    await paid.append(30, pays("last", ALICE))
+    look_up, looked = blocks.look_up, list[object]()
+
+    async def over_a_fork(db: Any, block: bytes | int | None) -> Any:
+        looked.append(block)
+        if len(looked) == 2:
+            await paid._db.execute(
+                "UPDATE block SET hash = sha256(hash); UPDATE tip SET block_hash = sha256(block_hash)"
+            )
+        return await look_up(db, block)
+
+    monkeypatch.setattr(blocks, "look_up", over_a_fork)
+    reply = await api.call("GET", f"{ROOT}/blocks/{middle}/{way}", key, headers=ANEW)
+    assert reply.status == 404, "the fork has no such block"

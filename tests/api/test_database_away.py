@@ -1,10 +1,16 @@
 """Answers while the database is reachable but not usable: full, failing, a standby, shutting down."""
 
+import asyncio
+
 import asyncpg
 import pytest
 
+from api.sources.chain_servers import ChainServer
+from shared import database
+from shared.network import PREVIEW
 from tests.api.client import Client
 from tests.api.partners import BOOTSTRAP_KEY
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,20 @@ async def test_a_read_only_primary_also_refuses_reads(api: Client, db: asyncpg.C
         assert (reply.status, reply.error) == (503, "Database not available")
     await db.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
     assert (await api.get("/v1/admin/users", admin_key)).status == 200, "old connections are not used again"
+
+
+async def test_a_chain_connection_that_was_lost_while_set_aside_is_replaced(
+    database_url: str, db: asyncpg.Connection
+) -> None:
+    pool = await database.create_pool(database_url, PREVIEW, max_size=1, later=True)
+    server, ended = ChainServer(database_url, {PREVIEW.network_id: pool}), asyncio.Event()
+    try:
+        async with server.connection(PREVIEW) as first:
+            before = first.get_server_pid()
+            first.add_termination_listener(lambda _: ended.set())
+        await db.execute("SELECT pg_terminate_backend($1)", before)
+        await asyncio.wait_for(ended.wait(), PATIENCE_S)
+        async with server.connection(PREVIEW) as second:
+            assert second.get_server_pid() != before
+    finally:
+        pool.terminate()
