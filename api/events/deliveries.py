@@ -47,6 +47,7 @@ _SHARE = 5  # at most one part in so many of the time goes to looking
 _MOST_DUE = 10_000
 _MOST_STARTED = 128  # whose events are read together
 _READ_EVENTS, _READ_BYTES = 16, 64 * 1024  # read ahead for one webhook
+_READ_FOR_S = 1.0  # how long what was read is used: then the key may be revoked, the secret another
 _MOST_KEPT, _LOOK_UPS = 2_048, 64
 _LAST_RESULTS_S = 1.0  # how long an ending process waits for answers
 
@@ -85,6 +86,7 @@ class _Sending(msgspec.Struct, eq=False):
     webhook: _Webhook
     events: deque[_Event]
     failures: int
+    read_s: float  # when, on the monotonic clock
 
 
 class _Attempt(msgspec.Struct, frozen=True):
@@ -199,6 +201,7 @@ class Sender:
 
     async def _start(self, subscription_nos: Sequence[int]) -> None:
         """Read the next events of webhooks that have slots, and send the first of each."""
+        read_s = time.monotonic()
         webhooks = await _webhooks.all(self._db, subscription_nos)
         columns = sql.columns(((each.subscription_no, each.delivered_number) for each in webhooks), empty=2)
         events: dict[int, deque[_Event]] = {each.subscription_no: deque() for each in webhooks}
@@ -207,7 +210,7 @@ class Sender:
         for gone in set(subscription_nos) - events.keys():
             self._slots.free(gone)
         for webhook in webhooks:
-            sending = _Sending(webhook, events[webhook.subscription_no], webhook.failures)
+            sending = _Sending(webhook, events[webhook.subscription_no], webhook.failures, read_s)
             number = webhook.delivered_number + 1
             if sending.events and sending.events[0].number == number:
                 self._send(sending)
@@ -261,10 +264,10 @@ class Sender:
             if each.standing.result == "delivered" and number in goes_on:
                 sending.failures = 0
                 sending.events.popleft()
-                if sending.events:
+                if sending.events and time.monotonic() - sending.read_s < _READ_FOR_S:
                     self._send(sending)
                     continue
-                self._look_at_all = 0.0  # there may be more than was read
+                self._look_at_all = 0.0  # there may be more
             self._slots.free(number)
         if self._some_wait:
             self._look_at = self._look_at_all = 0.0

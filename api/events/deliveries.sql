@@ -9,15 +9,16 @@ SELECT coalesce(sum(step), 0)::bigint AS steps FROM partner.event_mark
 
 -- name: due
 -- At most $2 webhooks with an event to send, and their partners: longest due first, those that fail after the others.
--- Not those of the subscriptions $1. Reads all active webhooks.
+-- Partners come in turn, so that one with more than $2 does not hide the others. Not those of the subscriptions $1.
+-- Reads all active webhooks.
 SELECT subscription_no, admin_key_id
 FROM partner.webhook_waiting
 WHERE try_at <= now() AND subscription_no <> ALL ($1::bigint[])
-ORDER BY failures > 0, try_at, subscription_no
+ORDER BY failures > 0, row_number() OVER (PARTITION BY admin_key_id ORDER BY failures > 0, try_at), subscription_no
 LIMIT $2
 
 -- name: webhooks
--- The webhooks of the subscriptions $1 that are active. A look-up each.
+-- The webhooks of the subscriptions $1 that are active and still have an event to send. A look-up each.
 SELECT webhook.subscription_no, webhook.revision, subscription.id AS subscription_id, subscription.network_id,
        webhook.url, webhook.secret,
        CASE WHEN webhook.former_until > now() THEN webhook.former_secret END AS former_secret,
@@ -25,7 +26,8 @@ SELECT webhook.subscription_no, webhook.revision, subscription.id AS subscriptio
 FROM unnest($1::bigint[]) AS wanted (subscription_no)
 JOIN partner.webhook USING (subscription_no)
 JOIN partner.subscription USING (subscription_no)
-WHERE webhook.state = 'active'
+WHERE webhook.state = 'active' AND subscription.state <> 'ended'
+  AND subscription.last_number > webhook.delivered_number
 
 -- name: events
 -- The events of each subscription $1 after the number $2, in order: at most $3, and of several together at most $4

@@ -15,13 +15,14 @@ import pytest
 import standardwebhooks
 import svix
 
+from api.events import deliveries
 from api.events.deliveries import KEPT_ATTEMPTS, Sender
 from api.sources import egress
 from shared import database
-from tests.api.client import Reply, serving
+from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
 from tests.api.endpoints import Endpoint, Received, listening
-from tests.api.partners import NOWHERE, Partner
+from tests.api.partners import NOWHERE, Partner, partner_of
 from tests.api.test_subscriptions import ALICE, Telling, of_address, telling
 from tests.chain.written import Json, pays, tx
 from tests.patience import PATIENCE_S
@@ -364,6 +365,72 @@ async def test_a_credential_whose_keys_are_refused_is_sent_nothing(
         await db.execute(begins)
         await sent(sender)
         assert endpoint.numbers == [1]
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE partner.credential SET revoked_at = now()", None], ids=["revoked", "rotated"]
+)
+async def test_what_was_read_ahead_for_a_slow_endpoint_is_read_again(
+    telling: Telling,
+    endpoint: Endpoint,
+    sender: Sender,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str | None,
+) -> None:
+    monkeypatch.setattr(deliveries, "_READ_FOR_S", 0.0)
+    subscription, secret = await hook(telling, endpoint.url())
+    await pay(telling, 1, 2)
+    endpoint.hold.clear()
+    await sent(sender, until=lambda: endpoint.numbers == [1])
+    if change is None:
+        secret = (await telling.call("POST", f"/{subscription}/webhook/secret")).body["data"]["secret"]
+    else:
+        await db.execute(change)
+    endpoint.hold.set()
+    await sent(sender)
+    assert endpoint.numbers == ([1, 2] if change is None else [1])
+    if change is None:
+        verified(secret, endpoint.received[1])
+
+
+async def test_a_webhook_that_skips_its_events_while_they_are_due_goes_on(
+    telling: Telling, endpoint: Endpoint, sender: Sender, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription, _ = await hook(telling, endpoint.url())
+    await pay(telling, 1, 3)
+    due = await deliveries._due.all(db, [], 10)
+
+    class Before:
+        """What was due before the events were skipped."""
+
+        async def all(self, *_: object) -> list[deliveries._Due]:
+            monkeypatch.undo()
+            return due
+
+    await telling.call("POST", f"/{subscription}/webhook/replay", {"after": 3})
+    monkeypatch.setattr(deliveries, "_due", Before())
+    await sent(sender)
+    state = await shown(telling, subscription)
+    assert (state["state"], state["attempts"], endpoint.numbers) == ("active", [], [])
+    await pay(telling, 4, 4)
+    await sent(sender)
+    assert endpoint.numbers == [4]
+
+
+async def test_a_partner_with_many_webhooks_does_not_hide_those_of_others(
+    telling: Telling, api: Client, endpoint: Endpoint, db: asyncpg.Connection
+) -> None:
+    partners = [await partner_of(api, name) for name in ("many", "few")]
+    for partner, webhooks in zip(partners, (3, 1), strict=True):
+        _, key = await partner.issued(await partner.user())
+        for _ in range(webhooks):
+            created = await telling.call("POST", "", {"subjects": [of_address(ALICE)]}, key)
+            await telling.call("PUT", f"/{created.body['data']['id']}/webhook", {"url": endpoint.url()}, key)
+    await telling.told()
+    await pay(telling, 1, 1)
+    found = await deliveries._due.all(db, [], 2)
+    assert {str(each.admin_key_id) for each in found} == {partner.record["id"] for partner in partners}
 
 
 async def test_a_sender_that_is_killed_loses_nothing_and_repeats_what_was_under_way(
