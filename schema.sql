@@ -227,7 +227,8 @@ CREATE TABLE partner.endpoint (
     endpoint_no smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        text     NOT NULL UNIQUE
 );
-COMMENT ON TABLE partner.endpoint IS 'Endpoints that were called with an API key: method and route template.';
+COMMENT ON TABLE partner.endpoint IS
+    'Endpoints that were called with an API key: method and route template. And webhook, whose events are delivered.';
 
 CREATE TABLE partner.usage_hour (
     credential_id uuid        NOT NULL REFERENCES partner.credential,

@@ -24,9 +24,9 @@ from dramatiq.brokers.redis import RedisBroker
 from api.commands.database import migrated
 from api.events import deliveries, expiring, follower, quotas
 from api.keys import valkey
-from api.sources import clock, egress, held_snapshots, pool_metadata
-from api.usage import fold
-from api.usage.queue import ACTOR, QUEUE, BreakdownSum, UsageBatch, broker_at
+from api.sources import clock, egress, pool_metadata
+from api.usage import fold, hours
+from api.usage.queue import ACTOR, QUEUE, UsageBatch, broker_at
 from shared import database, lifecycle, schema, servers, service_manager, settings, sql, tasks
 from shared import log as logs
 from shared.network import NETWORKS
@@ -39,19 +39,15 @@ _ADD_WITHIN_S = 5
 _CLOSE_WITHIN_S = 4
 _BOOT_WITHIN_S = 5
 _FAILED = signal.SIGUSR1
-_BATCHES_IN_PART = 16  # each further update of a row costs more while an old snapshot is held
 _FOLD_EVERY_S = 5.0
 
 
 _sql = sql.beside(__file__)
 _begin = _sql.command("begin")
 _move_mark = _sql.values("move_mark", int)
-_part = _sql.values("part", int)  # the part of the usage tables that takes a batch
 _add = _sql.command("add")
 _add_days = _sql.command("add_days")
 _add_totals = _sql.command("add_totals")
-_name_endpoints = _sql.command("name_endpoints")
-_add_hours = _sql.command("add_hours")
 _touch = _sql.command("touch")
 
 
@@ -62,7 +58,7 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
             await _begin.run(db, batch.spool)
         if await _move_mark.one(db, batch.spool, batch.offset, batch.end) is None:
             return False
-        part = await _part.only(db, held_snapshots.OLD_S, _BATCHES_IN_PART)
+        part = await hours.part(db)
         credential_ids = [UUID(hex=total.credential_id) for total in batch.sums]
         minutes = [total.minute for total in batch.sums]
         successful = [total.successful for total in batch.sums]
@@ -72,27 +68,10 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
         await _add.run(db, part, credential_ids, minutes, successful, failed, took_us)
         await _add_days.run(db, part, credential_ids, minutes, successful, failed, took_us, limited)
         await _add_totals.run(db, part, credential_ids, successful, failed)
-        await _add_breakdown(db, part, batch.breakdown)
+        await hours.add(db, part, batch.breakdown)
         await quotas.notice(db, list(set(credential_ids)))
         await _touch.run(db, credential_ids, [total.last_us for total in batch.sums], part)
     return True
-
-
-async def _add_breakdown(db: asyncpg.Connection, part: int, sums: list[BreakdownSum]) -> None:
-    await _name_endpoints.run(db, sorted({row.endpoint for row in sums}))
-    await _add_hours.run(
-        db,
-        part,
-        [UUID(hex=row.credential_id) for row in sums],
-        [row.hour for row in sums],
-        [row.endpoint for row in sums],
-        [row.status_class for row in sums],
-        [row.requests for row in sums],
-        [row.took_us for row in sums],
-        # NOTE: as text, since an array of arrays must be rectangular.
-        ["{" + ",".join(map(str, row.durations)) + "}" for row in sums],
-        [row.events for row in sums],
-    )
 
 
 class _Aggregator(dramatiq.Middleware):

@@ -7,12 +7,6 @@ UPDATE partner.usage_batch SET next_offset = $3, added_at = now()
 WHERE spool = $1 AND next_offset = $2
 RETURNING next_offset
 
--- name: part
--- The part of the usage tables that takes a batch: 0 or, while a session holds a snapshot that is older than $1
--- seconds, a further one, the same for $2 batches.
-SELECT CASE WHEN EXISTS (SELECT FROM partner.held_snapshot WHERE held_s > $1::float8)
-            THEN nextval('partner.usage_part') / $2 + 1 ELSE 0 END AS part
-
 -- name: add
 -- In order of the key, so that two batches never deadlock. A credential that does not exist (a damaged record with a
 -- correct checksum) is left out.
@@ -53,32 +47,6 @@ GROUP BY 2, 3, 4
 ORDER BY 2
 ON CONFLICT (credential_id, part) DO UPDATE
 SET successful = kept.successful + excluded.successful, failed = kept.failed + excluded.failed
-
--- name: name_endpoints
--- Number the endpoints that have none yet.
-INSERT INTO partner.endpoint (name)
-SELECT name FROM unnest($1::text[]) AS batch (name)
-WHERE NOT EXISTS (SELECT FROM partner.endpoint WHERE endpoint.name = batch.name)
-ORDER BY name
-ON CONFLICT (name) DO NOTHING
-
--- name: add_hours
--- The requests by hour, endpoint and class of status, in order of the key. Each histogram of durations is the text of
--- an array.
-INSERT INTO partner.usage_hour AS kept
-    (part, credential_id, hour, endpoint_no, status_class, requests, took_us, durations, events)
-SELECT $1, credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
-       batch.took_us, batch.durations::bigint[], batch.events
-FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[])
-     AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations, events)
-JOIN partner.credential ON credential.id = batch.credential_id
-JOIN partner.endpoint ON endpoint.name = batch.endpoint
-ORDER BY credential.id, batch.hour, endpoint.endpoint_no, batch.status_class
-ON CONFLICT (credential_id, hour, endpoint_no, status_class, part) DO UPDATE
-SET requests = kept.requests + excluded.requests,
-    took_us = kept.took_us + excluded.took_us,
-    durations = partner.durations_add(kept.durations, excluded.durations),
-    events = kept.events + excluded.events
 
 -- name: touch
 -- In order of the key, so that two batches never deadlock. While further parts are written ($3 > 0), at most once a

@@ -66,7 +66,8 @@ class UsagePart(msgspec.Struct, frozen=True):
     """The requests of one period, to one endpoint and with one class of status.
 
     `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to within
-    12.5 %. `delivered_events` are the events of subscriptions in these answers.
+    12.5 %. `delivered_events` are the events of subscriptions in these answers; those that a webhook has acknowledged
+    have the endpoint `webhook`, and no requests.
     """
 
     period_start: Instant
@@ -147,7 +148,7 @@ _export = _sql.query("export", _ExportRow)
 async def list_credential_usage_breakdown(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of one credential by period, newest first, then by endpoint and status.
 
-    Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
+    Periods without usage are left out. A request appears within five seconds. Whole hours are counted: the
     first and the last hour of the period are included completely. The default period is the last 30 days.
     """
     return await _listed(ask, _credential, errors.credential_not_found())
@@ -156,7 +157,7 @@ async def list_credential_usage_breakdown(ask: AdminAsk[CredentialParts, None]) 
 async def list_user_usage_breakdown(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-    Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
+    Periods without usage are left out. A request appears within five seconds. Whole hours are counted: the
     first and the last hour of the period are included completely. The default period is the last 30 days.
     """
     return await _listed(ask, _user_credentials, errors.user_account_not_found())
@@ -165,7 +166,7 @@ async def list_user_usage_breakdown(ask: AdminAsk[UserParts, None]) -> Page[Usag
 async def export_usage(ask: AdminAsk[Export, None]) -> web.Response:
     """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-    Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
+    Periods without usage are left out. A request appears within five seconds. Whole hours are counted: the
     first and the last hour of the period are included completely. The default period is the last 30 days. The answer is
     a stream; if it ends without its last chunk, it is incomplete.
     """

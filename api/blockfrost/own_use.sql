@@ -14,7 +14,7 @@ SELECT extract(epoch FROM day)::bigint AS began_at_s, endpoint.name AS endpoint,
 FROM (
     SELECT date_trunc('day', hour, 'UTC') AS day, endpoint_no, sum(requests)::bigint AS requests
     FROM partner.usage_hour
-    WHERE credential_id = $1 AND hour >= date_trunc('day', now(), 'UTC') - interval '29 days'
+    WHERE credential_id = $1 AND hour >= date_trunc('day', now(), 'UTC') - interval '29 days' AND requests > 0
     GROUP BY 1, 2
 ) used
 JOIN partner.endpoint USING (endpoint_no)

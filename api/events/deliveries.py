@@ -9,7 +9,7 @@ whose connection has the lock (docs/decisions/0089).
 import asyncio
 import resource
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -27,6 +27,8 @@ from api.events.slots import Slots
 from api.events.subscriptions import EventRow, show_event
 from api.sources import clock, egress
 from api.sources.egress import Egress
+from api.usage import hours
+from api.usage.queue import BreakdownSum
 from shared import database, schema, sql
 from shared.network import by_id
 
@@ -61,6 +63,7 @@ class _Webhook(msgspec.Struct, frozen=True):
     subscription_no: int
     revision: UUID
     subscription_id: UUID
+    credential_id: UUID
     network_id: int
     url: str
     secret: bytes
@@ -143,6 +146,7 @@ class Sender:
         self._seen_steps = -1
         self._look_at, self._look_at_all = 0.0, 0.0
         self._some_wait = False  # for a slot
+        self._part, self._part_until = 0, 0.0  # that events are counted in
 
     @property
     def under_way(self) -> int:
@@ -258,6 +262,7 @@ class Sender:
             return
         async with schema.commit(self._db):
             settled = await _settle.all(self._db, *_columns(ended))
+            await self._count(ended)
         goes_on = {row.subscription_no for row in settled if row.goes_on}
         for each in ended:
             sending, number = each.sending, each.sending.webhook.subscription_no
@@ -271,6 +276,24 @@ class Sender:
             self._slots.free(number)
         if self._some_wait:
             self._look_at = self._look_at_all = 0.0
+
+    async def _count(self, ended: Iterable[_Attempt]) -> None:
+        """Add the acknowledged events to usage, whatever a request has changed meanwhile."""
+        delivered = Counter(
+            (each.sending.webhook.credential_id, int(each.tried_at.timestamp()) // 3600)
+            for each in ended
+            if each.standing.result == "delivered"
+        )
+        if not delivered:
+            return
+        now = time.monotonic()
+        if self._part or now >= self._part_until:
+            self._part, self._part_until = await hours.part(self._db), now + LOOK_AT_ALL_EVERY_S
+        sums = [
+            BreakdownSum(credential_id.hex, hour, hours.WEBHOOK, 2, events=events)
+            for (credential_id, hour), events in delivered.items()
+        ]
+        await hours.add(self._db, self._part, sums)
 
 
 def _columns(ended: Iterable[_Attempt]) -> list[list[object]]:

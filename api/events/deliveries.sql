@@ -19,8 +19,8 @@ LIMIT $2
 
 -- name: webhooks
 -- The webhooks of the subscriptions $1 that are active and still have an event to send. A look-up each.
-SELECT webhook.subscription_no, webhook.revision, subscription.id AS subscription_id, subscription.network_id,
-       webhook.url, webhook.secret,
+SELECT webhook.subscription_no, webhook.revision, subscription.id AS subscription_id,
+       subscription.credential_id, subscription.network_id, webhook.url, webhook.secret,
        CASE WHEN webhook.former_until > now() THEN webhook.former_secret END AS former_secret,
        webhook.delivered_number, webhook.failures
 FROM unnest($1::bigint[]) AS wanted (subscription_no)

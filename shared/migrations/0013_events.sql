@@ -136,6 +136,8 @@ COMMENT ON TABLE partner.webhook_total IS 'The number of attempts of all webhook
 ALTER TABLE partner.usage_hour ADD COLUMN events bigint NOT NULL DEFAULT 0;
 COMMENT ON COLUMN partner.usage_hour.events IS
     'Events of subscriptions that were delivered: in answers, or acknowledged. Not requests.';
+COMMENT ON TABLE partner.endpoint IS
+    'Endpoints that were called with an API key: method and route template. And webhook, whose events are delivered.';
 
 -- == chain ==
 

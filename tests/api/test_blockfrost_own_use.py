@@ -6,6 +6,7 @@ import asyncpg
 from aiohttp import web
 
 from api import worker
+from api.usage import hours
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from shared import database
 from shared.network import PREVIEW
@@ -47,6 +48,8 @@ async def test_metrics_count_the_last_30_days_of_the_credential_alone(
     ):
         await add(db, f"mine {number}", credential, day + timedelta(hours=number), endpoint, count)
     await add(db, "other", of_other, days[2], blocks, 100)
+    sent = BreakdownSum(credential, int(days[2].timestamp()) // 3600, hours.WEBHOOK, 2, events=3)
+    await hours.add(db, 0, [sent])
     times = [int(day.timestamp()) for day in days]
     by_day = (await api.call("GET", f"{ROOT}/metrics", headers={"project_id": mine})).body
     blockfrost_schemas.check("/metrics", by_day)

@@ -12,7 +12,7 @@ import pytest
 
 from api import worker
 from api.sources import held_snapshots
-from api.usage import fold
+from api.usage import fold, hours
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from shared import database
 from tests.api.client import Client
@@ -164,7 +164,7 @@ async def test_folds_and_batches_at_the_same_time_never_block_each_other(
                 await asyncio.gather(fold.fold(pool), fold.fold(pool))
 
         monkeypatch.setattr(fold, "_is_free", lambda _pool: asyncio.sleep(0, True))
-        monkeypatch.setattr(worker, "_part", Alternating())
+        monkeypatch.setattr(hours, "_part", Alternating())
         folding = asyncio.create_task(keep_folding())
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(add(seed) for seed in range(1, 5)))
@@ -185,7 +185,7 @@ async def test_every_answer_is_the_same_with_further_parts(
     user = await partner.user()
     made = [(await partner.issued(user, name=str(number)))[0] for number in range(5)]
     chance = random.Random(3)
-    monkeypatch.setattr(worker, "_part", Alternating())
+    monkeypatch.setattr(hours, "_part", Alternating())
     for _ in range(40):
         at = f"2026-03-{chance.randrange(1, 6):02}T{chance.randrange(24):02}:{chance.randrange(60):02}"
         await use(chance.choice(made[:4]), at, successful=chance.randrange(9), failed=chance.randrange(9))

@@ -7,6 +7,7 @@ import pytest
 
 from api import worker
 from api.commands import verify_usage
+from api.usage import hours
 from tests.api.test_old_snapshot import Alternating, add_credentials, batches
 
 CHANGES: tuple[tuple[str, list[str]], ...] = (
@@ -33,7 +34,7 @@ CHANGES: tuple[tuple[str, list[str]], ...] = (
 async def test_each_contradiction_is_named(
     db: asyncpg.Connection, credential_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_part", Alternating())
+    monkeypatch.setattr(hours, "_part", Alternating())
     monkeypatch.setattr(verify_usage, "_MAX_CREDENTIALS", 2)
     for batch in batches(await add_credentials(db, credential_id, 4), 20):
         assert await worker.add_batch(db, batch)

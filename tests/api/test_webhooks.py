@@ -107,6 +107,15 @@ async def sooner(db: asyncpg.Connection) -> None:
     await db.execute("UPDATE partner.webhook SET try_at = now() WHERE try_at > now()")
 
 
+async def counted(db: asyncpg.Connection) -> tuple[int, int]:
+    """The events and the requests of webhooks in the breakdown of usage."""
+    row = await db.fetchrow(
+        "SELECT coalesce(sum(events), 0)::bigint, coalesce(sum(requests), 0)::bigint"
+        " FROM partner.usage_hour JOIN partner.endpoint USING (endpoint_no) WHERE name = 'webhook' AND status_class = 2"
+    )
+    return row[0], row[1]
+
+
 def verified(secret: str, message: Received) -> None:
     """Verify a message as receivers do."""
     standardwebhooks.Webhook(secret).verify(message.body, dict(message.headers))
@@ -166,6 +175,7 @@ async def test_an_event_is_repeated_with_its_id_before_the_next_is_sent(
         (2, 1, 500),
         (1, 1, 204),
     ]
+    assert await counted(db) == (3, 0), "what counts is delivery, not attempts"
 
 
 async def test_a_webhook_that_fails_ten_times_is_paused_and_replayed_from_any_number(
@@ -302,7 +312,7 @@ async def test_a_paused_webhook_is_sent_nothing_until_it_is_resumed(
 
 
 async def test_what_was_under_way_when_the_position_changed_does_not_move_it(
-    telling: Telling, endpoint: Endpoint, sender: Sender
+    telling: Telling, endpoint: Endpoint, sender: Sender, db: asyncpg.Connection
 ) -> None:
     subscription, _ = await hook(telling, endpoint.url())
     await pay(telling, 1, 2)
@@ -314,6 +324,7 @@ async def test_what_was_under_way_when_the_position_changed_does_not_move_it(
     endpoint.hold.set()
     await sent(sender)
     assert endpoint.numbers == [1, 2, 3, 2, 3]
+    assert await counted(db) == (5, 0), "it was acknowledged nevertheless"
 
 
 async def test_a_webhook_may_begin_after_a_number(telling: Telling, endpoint: Endpoint, sender: Sender) -> None:
@@ -455,6 +466,7 @@ async def test_a_sender_that_is_killed_loses_nothing_and_repeats_what_was_under_
         await sent(second)
     assert endpoint.numbers in ([1, 2, 2, 3, 4], [1, 1, 2, 2, 3, 4])
     assert (await shown(telling, subscription))["delivered_number"] == 4
+    assert await counted(db) == (4, 0), "with the commit of each result, whatever is repeated"
 
 
 async def test_a_killed_aggregator_is_followed_by_another(

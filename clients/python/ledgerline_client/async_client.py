@@ -2283,7 +2283,7 @@ class AsyncLedgerline(AsyncHttp):
     ) -> types.UsagePartPage:
         """List the usage of one credential by period, newest first, then by endpoint and status.
 
-        Periods without requests are left out. A request appears within five seconds. Whole hours are counted:
+        Periods without usage are left out. A request appears within five seconds. Whole hours are counted:
         the first and the last hour of the period are included completely. The default period is the last 30
         days. Requires the permission `view_usage`.
         """
@@ -2342,7 +2342,7 @@ class AsyncLedgerline(AsyncHttp):
     ) -> types.UsagePartPage:
         """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-        Periods without requests are left out. A request appears within five seconds. Whole hours are counted:
+        Periods without usage are left out. A request appears within five seconds. Whole hours are counted:
         the first and the last hour of the period are included completely. The default period is the last 30
         days. Requires the permission `view_usage`.
         """
@@ -2398,7 +2398,7 @@ class AsyncLedgerline(AsyncHttp):
     ) -> str:
         """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-        Periods without requests are left out. A request appears within five seconds. Whole hours are counted:
+        Periods without usage are left out. A request appears within five seconds. Whole hours are counted:
         the first and the last hour of the period are included completely. The default period is the last 30
         days. The answer is a stream; if it ends without its last chunk, it is incomplete. Requires the
         permission `view_usage`.

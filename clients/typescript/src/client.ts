@@ -2048,9 +2048,9 @@ export class Ledgerline extends Http {
   /**
    * List the usage of one credential by period, newest first, then by endpoint and status.
    *
-   * Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
-   * first and the last hour of the period are included completely. The default period is the last 30 days.
-   * Requires the permission `view_usage`.
+   * Periods without usage are left out. A request appears within five seconds. Whole hours are counted: the first
+   * and the last hour of the period are included completely. The default period is the last 30 days. Requires the
+   * permission `view_usage`.
    */
   listCredentialUsageBreakdown(
     credentialId: string,
@@ -2072,9 +2072,9 @@ export class Ledgerline extends Http {
   /**
    * List the usage of all credentials of an account by period, newest first, then by endpoint and status.
    *
-   * Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
-   * first and the last hour of the period are included completely. The default period is the last 30 days.
-   * Requires the permission `view_usage`.
+   * Periods without usage are left out. A request appears within five seconds. Whole hours are counted: the first
+   * and the last hour of the period are included completely. The default period is the last 30 days. Requires the
+   * permission `view_usage`.
    */
   listUserUsageBreakdown(
     userId: string,
@@ -2096,9 +2096,9 @@ export class Ledgerline extends Http {
   /**
    * Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
    *
-   * Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
-   * first and the last hour of the period are included completely. The default period is the last 30 days. The
-   * answer is a stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
+   * Periods without usage are left out. A request appears within five seconds. Whole hours are counted: the first
+   * and the last hour of the period are included completely. The default period is the last 30 days. The answer is
+   * a stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
    */
   exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportUsage, {}, options, call);

@@ -1652,7 +1652,8 @@ export interface UsagePartPage {
  * The requests of one period, to one endpoint and with one class of status.
  *
  * `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to
- * within 12.5 %. `delivered_events` are the events of subscriptions in these answers.
+ * within 12.5 %. `delivered_events` are the events of subscriptions in these answers; those that a webhook has
+ * acknowledged have the endpoint `webhook`, and no requests.
  */
 export interface UsagePart {
   period_start: string;
