@@ -46,6 +46,7 @@ class Connection:
         self._url = ""
         self._session: aiohttp.ClientSession | None = None
         self._ws: aiohttp.ClientWebSocketResponse[bool] | None = None
+        self._was_idle = False  # whether it was connected before the reading
         self._asked = 0
         self._awaited: deque[int] = deque()
 
@@ -74,7 +75,8 @@ class Connection:
         assert self._ws is not None, "a request has been sent"
         message = await self._ws.receive()
         if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
-            self._addresses.failed(self._url)
+            if not self._was_idle:  # Ogmios ends connections that were idle for long: that is no failure of the node
+                self._addresses.failed(self._url)
             raise NodeAway(f"the connection ended: {message.type.name.lower()} {message.data or ''}".strip())
         try:
             answer: _Answer[Result] = msgspec.json.decode(message.data, type=_Answer[kind])  # type: ignore[valid-type]
@@ -92,6 +94,7 @@ class Connection:
         """Disconnect from a node that is not in use any more. Only between readings: one stays with its node."""
         if self._ws is not None and self._url != self._addresses.in_use:
             await self.drop()
+        self._was_idle = self._ws is not None
 
     def gave_no_answer(self) -> None:
         """Note that the node did not answer in time: the next request goes to another one, if there is one."""
@@ -122,6 +125,7 @@ class Connection:
                     if not left:
                         raise
             assert self._ws is not None, "a node has an address"
+            self._was_idle = False
             keep_alive(self._ws.get_extra_info("socket"))
         return self._ws
 

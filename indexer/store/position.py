@@ -63,9 +63,11 @@ async def read(db: sql.Connection) -> IndexPosition | None:
     return await _position.one(db)
 
 
-async def points(db: sql.Connection) -> list[Point]:
-    """Points of our chain to offer to a node, newest first; one is as deep as a node can roll back."""
-    return await _points.all(db, ledger.SECURITY_PARAMETER)
+async def points(db: sql.Connection, *depths: int) -> list[Point]:
+    """Points of our chain to offer to a node, newest first. Some have these depths; one is as deep as a node can roll
+    back.
+    """
+    return await _points.all(db, [ledger.SECURITY_PARAMETER, *depths])
 
 
 async def holds(db: sql.Connection, point: Point) -> bool:

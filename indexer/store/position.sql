@@ -7,7 +7,7 @@ SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_
 FROM tip
 
 -- name: points
--- Points of our chain, newest first: dense near the tip, with distances that double towards the origin, and one $1
+-- Points of our chain, newest first: dense near the tip, with distances that double towards the origin, and those $1
 -- blocks back. Within a slot, the block is newer than the epoch boundary block, and has the higher number.
 SELECT slot_no, hash AS block_hash
 FROM (
@@ -18,7 +18,8 @@ FROM (
     FROM tip, generate_series(4, 24) AS power,
         LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
     UNION
-    SELECT b.slot_no, b.block_no, b.hash FROM tip JOIN block b ON b.block_no = tip.block_no - $1
+    SELECT b.slot_no, b.block_no, b.hash
+    FROM tip, unnest($1::bigint[]) AS back, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - back) b
     UNION
     SELECT e.slot_no, e.block_no, e.hash FROM (SELECT * FROM epoch_boundary_block ORDER BY slot_no DESC LIMIT 3) e
     UNION

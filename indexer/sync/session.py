@@ -92,7 +92,9 @@ async def open_session(
         if index_phase is Phase.FINISHING:
             await finish_bulk.finalize(writer, index.finalize_step)
             index_phase = Phase.LIVE
-    point, node_tip = await node.intersect(await position.points(writer))
+    # NOTE: with a point at that depth, a node that lacks no more blocks does not seem to lack more.
+    depths = () if most_undone is None else (most_undone,)
+    point, node_tip = await node.intersect(await position.points(writer, *depths))
     if index is not None:
         reason = await _unfit(writer, network, index, point, node_tip, most_undone)
         if reason is not None:

@@ -521,6 +521,20 @@ async def test_a_node_whose_chain_lacks_many_of_our_blocks_is_not_followed(
         assert not await db.fetchval("SELECT sum(rollbacks) FROM rollback_depth")
 
 
+async def test_a_node_whose_chain_lacks_as_many_of_our_blocks_as_allowed_is_followed(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = Generated(Options(seed=3), 40)
+    async with AsyncExitStack() as stack:
+        first = NodeServer(chain)
+        other = chain.fork(39 - SPLIT_BLOCKS, seed=4, blocks=SPLIT_BLOCKS)
+        second = await stack.enter_async_context(NodeServer(other))
+        async with first:
+            task = await stack.enter_async_context(following_two(database_url, first, second, monkeypatch))
+            await reaches(db, first, task)
+        await reaches(db, second, task)
+
+
 async def asked_again(node: NodeServer, task: asyncio.Task[None]) -> None:
     """Wait until the indexer has looked at a node's chain twice more."""
     before = node.requests["findIntersection"]
