@@ -47,10 +47,10 @@ async def told(page: "Page", words: str) -> None:
     await page.locator(".notice").get_by_text(words).wait_for()
 
 
-async def new_key(page: "Page") -> str:
+async def new_key(page: "Page", button: str = "Copy key") -> str:
     """The key that a dialog shows, which its button copies."""
     dialog = page.get_by_role("dialog")
-    await dialog.get_by_role("button", name="Copy key").click()
+    await dialog.get_by_role("button", name=button).click()
     key = await dialog.locator(".secret code").inner_text()
     assert await page.evaluate("navigator.clipboard.readText()") == key
     return key
@@ -215,6 +215,50 @@ async def test_a_credentials_subscriptions_say_what_is_told_and_why_it_is_not_de
         ]
 
 
+async def test_a_webhook_is_paused_replayed_and_rotated_and_events_are_followed(site: Site) -> None:
+    partner = await site.partner()
+    credential, key = await partner.issued(await partner.user())
+    subscription = await site.subscribed(credential, 3)
+    await site.delivering(subscription, [(1, 500, None)])
+    path = f"/v1/subscriptions/{subscription}/webhook"
+    async with site.visit(partner.admin_key, permissions=["clipboard-read", "clipboard-write"]) as page:
+        await turn_to(page, "Subscriptions")
+        await page.get_by_label("API key", exact=True).fill(key)
+        await click(page, "Open")
+        assert await focused(page) == "Subscriptions"
+        await page.get_by_role("table", name="Subscriptions").get_by_role("link", name=subscription[:8]).click()
+        await click(page, "Pause")
+        await in_dialog(page, "Pause")
+        await told(page, "Webhook paused")
+        assert (await site.api.get(path, key)).body["data"]["state"] == "paused"
+        await click(page, "Resume")
+        await in_dialog(page, "Resume")
+        await told(page, "Webhook resumed")
+        await click(page, "Send again")
+        await in_dialog(page, "Send again", After_number="1")
+        await page.get_by_text("1 of 3 events delivered").wait_for()
+        webhook = (await site.api.get(path, key)).body["data"]
+        assert (webhook["state"], webhook["delivered_number"]) == ("active", 1)
+        await click(page, "Rotate secret")
+        await in_dialog(page, "Rotate secret")
+        secret = await new_key(page, "Copy secret")
+        await click(page, "I have stored it")
+        await told(page, "Secret replaced")
+        assert secret.startswith("whsec_") and secret not in await page.content()
+
+        events = page.get_by_role("table", name="Events").get_by_role("row")
+        assert await events.count() == 4
+        await click(page, "Follow")
+        await page.get_by_text("Following: new events appear on top.").wait_for()
+        number = await site.db.fetchval("SELECT subscription_no FROM partner.subscription WHERE id = $1", subscription)
+        await site.tell(number, 4)
+        await events.nth(4).wait_for()
+        await events.nth(1).get_by_text("Payload of event 4").click()
+        payload = page.get_by_label("Payload of event 4", exact=True)
+        read = await site.api.get(f"/v1/subscriptions/{subscription}/events?after=3", key)
+        assert msgspec.json.decode(await payload.inner_text()) == read.body["data"][0]
+
+
 async def test_a_new_credential_has_its_rules_before_its_key_is_shown(site: Site) -> None:
     partner = await site.partner()
     account = await partner.user(name="Customer")
@@ -331,7 +375,8 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
     await partner.user(name="Suspended")
     await site.used(credential, 1_000)
     await site.used(credential, 30, 5)
-    await site.delivering(await site.subscribed(credential, 3), [(1, 500, None), (2, None, "unreachable")])
+    subscription = await site.subscribed(credential, 3)
+    await site.delivering(subscription, [(1, 500, None), (2, None, "unreachable")])
     async with new_page(site.browser, site.api) as page:
         await page.goto("/console")
         await page.get_by_role("heading", name="Console").wait_for()
@@ -343,6 +388,7 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
             (f"accounts/{account['id']}", "GET /v1/key"),
             ("credentials", "1 to 1 of 1"),
             (f"credentials/{credential['id']}", "GET /v1/key", "2 of 3 events delivered"),
+            ("subscriptions", "With which API key?"),
             ("audit", "from 127.0.0.1"),
             (f"accounts/{credential['id']}", "User account not found."),
         )
@@ -358,6 +404,9 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
         await page.get_by_label("API key", exact=True).fill(key)
         await click(page, "Send")
         await page.get_by_label("Answer", exact=True).wait_for()
+        await assert_accessible(page)
+        await page.goto(f"/console#/subscriptions/{subscription}")  # the key is remembered
+        await page.get_by_role("main").get_by_text("Payload of event 3").first.click()
         await assert_accessible(page)
         for path, opener, field in (
             (f"credentials/{credential['id']}", "Change restrictions", "Networks"),

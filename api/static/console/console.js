@@ -9,11 +9,13 @@ import { Credentials } from "./credentials.js";
 import { Overview } from "./overview.js";
 import { Fault, Field, Heading, html, notices, opening } from "./parts.js";
 import { here, link } from "./router.js";
+import { Subscription } from "./subscription.js";
+import { Subscriptions } from "./subscriptions.js";
 import { Try } from "./try.js";
 
 // Of each page: the path, the name, the component of the list and, for some, the component of a single item.
 const SHARED_PAGES = [["audit", "Audit log", Audit], ["try", "Try a call", Try]];
-const PARTNER_PAGES = [["", "Overview", Overview], ["accounts", "Accounts", Accounts, Account], ["credentials", "Credentials", Credentials, Credential], ...SHARED_PAGES];
+const PARTNER_PAGES = [["", "Overview", Overview], ["accounts", "Accounts", Accounts, Account], ["credentials", "Credentials", Credentials, Credential], ["subscriptions", "Subscriptions", Subscriptions, Subscription], ...SHARED_PAGES];
 const BOOTSTRAP_PAGES = [["admin-keys", "Admin keys", AdminKeys], ...SHARED_PAGES];
 
 class Console extends Component {

@@ -1,7 +1,9 @@
 // What credentials are told of: their subscriptions, and how the delivery to their webhooks goes.
-import { get } from "./api.js";
-import { Ago, Badge, Card, Curl, Empty, Loaded, Name, None, Opener, Pager, Table, Time, html } from "./parts.js";
-import { withQuery } from "./router.js";
+import { call, get, session } from "./api.js";
+import { KEYS } from "./call.js";
+import { Ago, Badge, Card, Curl, Empty, Field, Heading, Loaded, Name, None, Opener, Pager, Table, Time, html } from "./parts.js";
+import { Component } from "./preact.mjs";
+import { link, withQuery } from "./router.js";
 import { counted, milliseconds, number } from "./words.js";
 
 const LIMIT = 20;
@@ -17,6 +19,58 @@ const ERRORS = {
   events_not_kept: "the event is no longer kept",
 };
 
+// Reading with an API key ----------------------------------------------------------------------------------------------
+
+export const getWith = (key, path, signal) => call("GET", path, { key, signal });
+
+// Asks for an API key, since an admin key can't change subscriptions; `children(key, another)` get it and a button to use another.
+export class WithKey extends Component {
+  state = { apiKey: session.tried.apiKey };
+
+  keep = (apiKey) => {
+    session.tried.apiKey = apiKey;
+    this.setState({ apiKey }, () => document.querySelector("h1").focus());
+  };
+
+  submit = (event) => {
+    event.preventDefault();
+    this.keep(event.currentTarget.elements.key.value.trim());
+  };
+
+  render({ title, children }, { apiKey }) {
+    if (apiKey) return children(apiKey, html`<button type="button" class="secondary" onClick=${() => this.keep("")}>Use another key</button>`);
+    return html`
+      <${Heading} title=${title} />
+      <${Card} title="With which API key?">
+        <p>A subscription is read and changed with the API key of its credential. An admin key shows only its state, on the credential's page.</p>
+        <form onSubmit=${this.submit}>
+          <${Field} name="key" label=${KEYS.apiKey.label} type="password" required spellcheck=${false} hint="Kept only in memory. A reload forgets it. What is read counts as usage of the key." />
+          <footer class="line"><div class="actions"><button type="submit">Open</button></div></footer>
+        </form>
+      </${Card}>`;
+  }
+}
+
+export function Subscriptions({ query }) {
+  const path = withQuery("/v1/subscriptions", { limit: LIMIT, ...query });
+  return html`<${WithKey} title="Subscriptions">
+    ${(apiKey, another) => html`
+      <${Heading} title="Subscriptions"><${Curl} path=${path} variable=${KEYS.apiKey.variable} />${another}</${Heading}>
+      <${Card} title="Of this API key">
+        <${Loaded} of=${path} load=${(signal) => getWith(apiKey, path, signal)}>
+          ${(answer) => html`<${SubscriptionList} answer=${answer} columns=${COLUMNS} path="/subscriptions" query=${query} />`}
+        </${Loaded}>
+      </${Card}>`}
+  </${WithKey}>`;
+}
+
+function SubscriptionList({ answer: { data, pagination }, columns, path, query }) {
+  if (!pagination.total) return html`<${Empty} title="No subscriptions yet">The key of a credential creates them with <code>POST /v1/subscriptions</code>.</${Empty}>`;
+  return html`<${Table} caption="Subscriptions" columns=${columns} rows=${data} /><${Pager} pagination=${pagination} shown=${data.length} path=${path} query=${query} />`;
+}
+
+// Reading with the admin key -------------------------------------------------------------------------------------------
+
 // The subscriptions of a credential, as its partner may read them.
 export function SubscriptionsOf({ credential, path, query }) {
   const base = `/v1/admin/credentials/${credential.id}`;
@@ -28,11 +82,7 @@ export function SubscriptionsOf({ credential, path, query }) {
   };
   return html`<${Card} title="Subscriptions" actions=${html`<${Curl} path=${page} />`}>
     <${Loaded} of=${page} load=${load}>
-      ${({ data, pagination, webhooks }) =>
-        pagination.total
-          ? html`<${Table} caption="Subscriptions" columns=${columnsWith(webhooks)} rows=${data} />
-              <${Pager} pagination=${pagination} shown=${data.length} path=${path} query=${query} />`
-          : html`<${Empty} title="No subscriptions yet">This credential's key creates them with <code>POST /v1/subscriptions</code>.</${Empty}>`}
+      ${({ webhooks, ...answer }) => html`<${SubscriptionList} answer=${answer} columns=${[...COLUMNS, webhookIn(webhooks)]} path=${path} query=${query} />`}
     </${Loaded}>
   </${Card}>`;
 }
@@ -48,13 +98,16 @@ async function webhooksUpTo(base, count, signal) {
   return found;
 }
 
-const columnsWith = (webhooks) => [
-  { name: "Subscription", cell: ({ id }) => html`<code title=${id}>${id.slice(0, 8)}…</code>` },
+const webhookIn = (webhooks) => ({ name: "Webhook", cell: ({ id }) => (webhooks.has(id) ? html`<${Delivery} webhook=${webhooks.get(id)} />` : html`<${None} />`) });
+
+// What both show -------------------------------------------------------------------------------------------------------
+
+const COLUMNS = [
+  { name: "Subscription", cell: ({ id }) => html`<a href=${link(`/subscriptions/${id}`)} title=${id}>${id.slice(0, 8)}…</a>` },
   { name: "State", cell: ({ state }) => html`<${State} of=${state} />` },
   { name: "Subjects", figures: true, cell: (each) => number(each.subject_count) },
   { name: "Last event", figures: true, cell: (each) => number(each.last_number) },
   { name: "Complete to block", figures: true, cell: ({ complete_to: to }) => (to ? number(to.block_no) : html`<${None} />`) },
-  { name: "Webhook", cell: ({ id }) => (webhooks.has(id) ? html`<${Delivery} webhook=${webhooks.get(id)} />` : html`<${None} />`) },
 ];
 
 export const State = ({ of }) => html`<${Badge} word=${of.replace("_", " ")} kind=${KINDS[of]} />`;

@@ -50,10 +50,11 @@ async function isBootstrap(key) {
 
 // Calls ----------------------------------------------------------------------------------------------------------------
 
-// Makes an admin call with the session's key and returns the answer's body. Throws Refused, or AbortError if `signal` aborts it.
-export async function call(method, path, { body, signal } = {}) {
+// Makes a call, with the session's admin key unless another key is given, and returns the answer's body. Throws Refused, or AbortError
+// if `signal` aborts it.
+export async function call(method, path, { body, signal, key = session.key } = {}) {
   try {
-    const response = await send(method, path, { key: session.key, body, signal });
+    const response = await send(method, path, { key, body, signal });
     return parsed(await response.text());
   } catch (fault) {
     if (NO_LONGER_VALID.includes(fault.code)) session.onRefused(fault);

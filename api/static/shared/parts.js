@@ -309,7 +309,8 @@ export function Choice({ name, value, checked }) {
   return html`<label class="choice"><input type="checkbox" name=${name} value=${value} defaultChecked=${checked} />${value}</label>`;
 }
 
-// A form that makes a call. `request(data)` turns its FormData into {method, path, body}, `onDone` gets the answer. `further` are
+// A form that makes a call. `request(data)` turns its FormData into {method, path, body} and, if it takes another than the admin key,
+// that `key` and its `variable` in a shell; `onDone` gets the answer. `further` are
 // calls that complete it: `{id}` in their path is the id of the credential that the first has created. If one is refused, `undo` takes that back.
 // A refusal is shown next to the field that it names, otherwise below. `children` is a function of that refusal.
 export class Form extends Component {
@@ -341,7 +342,7 @@ export class Form extends Component {
 
   curl = () => {
     const { further = [], ...first } = this.asked();
-    return [first, ...further].map(({ method, path, body }) => curl(method, path, body && JSON.stringify(body))).join("\n");
+    return [first, ...further].map(({ method, path, body, variable }) => curl(method, path, body && JSON.stringify(body), variable)).join("\n");
   };
 
   render({ label, danger, onCancel, children }, { busy, fault, wrong }) {
@@ -358,7 +359,7 @@ export class Form extends Component {
   }
 }
 
-const made = ({ method, path, body }, id) => call(method, path.replace("{id}", id), { body: body && JSON.stringify(body) });
+const made = ({ method, path, body, key }, id) => call(method, path.replace("{id}", id), { body: body && JSON.stringify(body), key });
 
 async function completed(further = [], undo, { data }) {
   try {
@@ -449,11 +450,13 @@ export function Confirm({ label, title, action, danger = true, request, onDone, 
   </${Opener}>`;
 }
 
-// A key that is shown once. Escape does not close this dialog, so that the key isn't lost by accident.
-export function NewKey({ title, apiKey, note, onClose, children }) {
+const KEPT_NOWHERE = "Store this key now. It is shown only once, and the service keeps no copy of it.";
+
+// A key that is shown once, or a secret. Escape does not close this dialog, so that it isn't lost by accident.
+export function NewKey({ title, apiKey, intro = KEPT_NOWHERE, what = "key", note, onClose, children }) {
   return html`<${Dialog} title=${title} firm=${true} onClose=${onClose}>
-    <p>Store this key now. It is shown only once, and the service keeps no copy of it.</p>
-    <div class="secret"><code tabindex="0">${apiKey}</code><${Copy} label="Copy key" kind="primary" text=${() => apiKey} /></div>
+    <p>${intro}</p>
+    <div class="secret"><code tabindex="0">${apiKey}</code><${Copy} label=${`Copy ${what}`} kind="primary" text=${() => apiKey} /></div>
     ${note && html`<p>${note}</p>`}
     <footer class="line">${children}<div class="actions"><button type="button" class="secondary" onClick=${onClose}>I have stored it</button></div></footer>
   </${Dialog}>`;
