@@ -4,12 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import asyncpg
 import msgspec
 
 from devnet import control, networks
-from devnet.blocks import Genesis
+from devnet.blocks import Block, Genesis
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from devnet.parameters import genesis_configuration, protocol_parameters
@@ -17,7 +19,9 @@ from devnet.server import NodeServer
 from shared import database
 from shared.network import PREVIEW
 from tests.api.client import Client, serving
+from tests.chain.harness import Process
 from tests.chain.written import Written
+from tests.patience import PATIENCE_S
 
 VERSION = (7, 0)
 NONCE = b"\1" * 32
@@ -47,6 +51,69 @@ class Sandbox(msgspec.Struct):
         await self.written.back_to(before.slot)
         for block in (first, second):
             await self.written.index(block.decoded())
+
+
+class Followed(msgspec.Struct):
+    """A devnet with short epochs that an indexer follows, so that the index has what accounts are paid."""
+
+    node: NodeServer
+    api: Client
+    chain: Generated
+    _indexer: Process
+    _db: asyncpg.Connection
+
+    async def grow(self) -> None:
+        self.node.grow()
+        await self._finds("SELECT FROM tip WHERE phase = 'live' AND block_hash = $1", self.node.blocks[-1])
+
+    async def begin_epoch(self) -> int:
+        """Grow into the next epoch, and wait until its rewards are read; returns the epoch."""
+        before = self.chain.ledger.epoch
+        while self.chain.ledger.epoch == before:
+            self.node.grow()
+        await self.all_read()
+        return self.chain.ledger.epoch
+
+    async def all_read(self) -> None:
+        """Wait until the index is at the tip and has all rewards of its epoch."""
+        await self._finds(
+            """
+            SELECT FROM tip, ledger_state
+            WHERE block_hash = $1 AND complete_epoch_no = $2 AND next_stake_no IS NULL
+              AND NOT EXISTS (SELECT FROM reward_due)
+            """,
+            self.node.blocks[-1],
+            self.chain.ledger.epoch,
+        )
+
+    async def _finds(self, statement: str, tip: Block, *args: int) -> None:
+        """Wait until a statement about the tip finds a row."""
+        async with asyncio.timeout(PATIENCE_S):
+            while await self._db.fetchrow(statement, bytes.fromhex(tip.id), *args) is None:
+                assert self._indexer.popen.poll() is None, self._indexer.output()[-3000:]
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def followed(environment: dict[str, str], directory: Path) -> AsyncIterator[Followed]:
+    """A devnet with pools whose epochs have about eight blocks, and its indexer, which has read the rewards of one."""
+    options = Options(seed=42, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=8)
+    generated = await asyncio.to_thread(Generated, options, _BLOCKS)
+    assert generated.ledger.pools, "another seed makes a chain with pools"
+    db = await database.connect(environment["DATABASE_URL"], PREVIEW)
+    async with (
+        NodeServer(generated, dialect=Dialect(VERSION)) as node,
+        serving({**environment, "OGMIOS_URL_PREVIEW": node.url}) as api,
+    ):
+        arguments = ["indexer", "run", "--network", "preview", "--ogmios-url", node.url]
+        indexer = Process(arguments, environment, directory / "indexer.log")
+        try:
+            sandbox = Followed(node, api, generated, indexer, db)
+            await sandbox.all_read()
+            yield sandbox
+        finally:
+            indexer.kill()
+    await db.close()
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ without the index.
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,13 +16,15 @@ from pycardano import (
     Asset,
     AssetName,
     AuxiliaryData,
+    DRep,
+    DRepKind,
     ExtendedSigningKey,
     HDWallet,
     Metadata,
     MultiAsset,
     ScriptPubkey,
+    StakeAndVoteDelegation,
     StakeCredential,
-    StakeDelegation,
     StakeRegistrationConway,
     Transaction,
     TransactionBody,
@@ -30,19 +33,24 @@ from pycardano import (
     TransactionWitnessSet,
     Value,
     VerificationKeyWitness,
+    Withdrawals,
 )
 
 from api.blockfrost.shape import ROOT
 from devnet import addresses as encoding
 from devnet.generator import Generated
 from shared.network import PREVIEW
+from tests.api import sandboxes
 from tests.api.client import Reply
 from tests.api.replays import Activity, Backend, lace, lace_polls, trezor
-from tests.api.sandboxes import Sandbox
+from tests.api.sandboxes import Followed, Sandbox
+from tests.chain.model import bech32_payload
+from tests.chain.test_reward_epochs import begun, snapshots
 from tests.wallet import ADA, Wallet
 
 MNEMONIC = "test walk nut penalty hip pave soap entry language right filter choice"
 FEE, DEPOSIT = ADA, 2 * ADA
+STAKE = 500_000 * ADA
 EXTERNAL, INTERNAL = 118, 80  # addresses of the first two transactions; two more follow
 STRANGER = Wallet.numbered(7)
 NAME = b"Token"
@@ -63,6 +71,15 @@ class Account:
 
     def address_text(self, role: int, index: int) -> str:
         return str(self.address(role, index))
+
+    def joining(self, pool: str) -> list[Any]:
+        """Certificates that register the account and delegate its stake, and its vote: a withdrawal needs one."""
+        credential = StakeCredential(self._stake_hash(self.stake_key))
+        abstain = DRep(DRepKind.ALWAYS_ABSTAIN)
+        return [
+            StakeRegistrationConway(credential, DEPOSIT),
+            StakeAndVoteDelegation(credential, pycardano.PoolKeyHash(encoding.raw(pool)), abstain),
+        ]
 
     def _key(self, role: int, index: int) -> Any:
         return ExtendedSigningKey.from_hdwallet(self._root.derive_from_path(f"m/1852'/1815'/0'/{role}/{index}"))
@@ -141,7 +158,7 @@ def amounts(value: Any) -> Counter[str]:
 class Spender(msgspec.Struct):
     """Builds transactions from outputs that are known, submits them, and puts each in a block."""
 
-    sandbox: Sandbox
+    sandbox: Sandbox | Followed
     key: str
     made: Made
 
@@ -215,6 +232,74 @@ async def test_lace_and_trezor_show_an_account_of_200_addresses(sandbox: Sandbox
     assert await lace_polls(backend, other, newest[1]) == []
 
 
+async def test_lace_shows_the_rewards_that_the_ledger_paid(
+    environment: dict[str, str],
+    submitter: str,
+    no_aggregator: None,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    """The index follows the node, and reads what accounts hold in each epoch. One withdrawal comes in between.
+
+    NOTE: the devnet pays for the blocks of the last epoch, Cardano for those of the one before. So a first reward comes
+    before there is a reason for it on Cardano, and is in the sum only.
+    """
+    async with sandboxes.followed(environment, tmp_path) as sandbox:
+        account, spender = Account(), Spender(sandbox, submitter, Made())
+        stake, pool = account.stake_addresses[0], next(iter(sandbox.chain.ledger.pools))
+        began = await sandbox.begin_epoch()
+        paid_to = await pay(spender, account.address(0, 0), lovelace=STAKE)
+        joined = await spender.spend(
+            [((paid_to, 0), account.key(0, 0))],
+            [TransactionOutput(account.address(1, 0), STAKE - DEPOSIT - FEE)],
+            account.stake_key,
+            certificates=account.joining(pool),
+        )
+        while await sandbox.begin_epoch() < began + 4:
+            pass
+        raw = bech32_payload(stake)
+        withdrawn = sum(of.get(raw, 0) for of in begun(sandbox.chain)[1].values())
+        withdrawal = await spender.spend(
+            [((joined, 0), account.key(1, 0))],
+            [TransactionOutput(account.address(1, 1), STAKE - DEPOSIT - 2 * FEE + withdrawn)],
+            account.stake_key,
+            withdraws=Withdrawals({raw: withdrawn}),
+        )
+        while await sandbox.begin_epoch() < began + 6:
+            pass
+
+        paid = {epoch: of[raw] for epoch, of in begun(sandbox.chain)[1].items() if raw in of}
+        assert list(paid) == [began + 3, began + 4, began + 5, began + 6]
+        shown = await lace(Backend(spender.get), account.stake_addresses)
+        assert shown.rewards == [(epoch - 2, paid[epoch], pool) for epoch in (began + 6, began + 5, began + 4)]
+        held = shown.balance["lovelace"]
+        assert shown.balance == spender.made.balance(shown.addresses)
+        assert shown.staking == {
+            "active": True,
+            "registered": True,
+            "rewards": sum(paid.values()),
+            "withdrawable": sum(paid.values()) - withdrawn,
+            "controlled": held + sum(paid.values()) - withdrawn,
+        }
+        assert (shown.delegations, shown.withdrawals) == ([(joined, pool)], [withdrawal])
+        assert shown.activities == spender.made.activities(shown.addresses)
+        assert shown.pool[::2] == (pool, sandbox.chain.ledger.live_stakes()[pool])
+
+        reply = await spender.get(f"/accounts/{stake}/rewards")
+        assert reply.headers["Known-Epochs"] == f"{began - 2}-{began + 4}"
+        history = (await spender.get(f"/accounts/{stake}/history")).body
+        told = {each["active_epoch"]: {each["pool_id"]: int(each["amount"])} for each in history}
+        assert told == staked_by_epoch(sandbox.chain, stake)
+
+
+def staked_by_epoch(chain: Generated, stake: str) -> dict[int, dict[str, int]]:
+    """The stake of an account by epoch and pool, in the ledger's snapshots."""
+    taken = {
+        epoch: {pool: members[stake] for pool, members in pools.items() if stake in members}
+        for epoch, pools in snapshots(chain).items()
+    }
+    return {epoch: pools for epoch, pools in taken.items() if pools}
+
+
 async def fill(spender: Spender, account: Account, pool: str) -> tuple[str, str]:
     """Use 200 addresses of an account, mint a token and delegate; returns the token's unit and the delegation's hash.
 
@@ -239,16 +324,11 @@ async def fill(spender: Spender, account: Account, pool: str) -> tuple[str, str]
         auxiliary=metadata,
         auxiliary_data_hash=metadata.hash(),
     )
-    credential = StakeCredential(account.stake_key.to_verification_key().hash())
-    certificates = [
-        StakeRegistrationConway(credential, DEPOSIT),
-        StakeDelegation(credential, pycardano.PoolKeyHash(encoding.raw(pool))),
-    ]
     delegation = await spender.spend(
         [((first, 41), account.key(0, 41)), ((first, 42), account.key(0, 42))],
         [TransactionOutput(account.address(1, INTERNAL), 6 * ADA - DEPOSIT - FEE)],
         account.stake_key,
-        certificates=certificates,
+        certificates=account.joining(pool),
     )
     return policy_id + NAME.hex(), delegation
 
