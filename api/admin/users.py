@@ -242,9 +242,10 @@ async def delete_user(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]
         await ask.invalidation.of(await _key_hashes.all(db, deleted.id))
         credentials = await _revoke_credentials.all(db, deleted.id)
         await _drop_webhooks.run(db, deleted.id)
-        await _erase_answers.run(db, deleted.id)
+        ids = [deleted.id, *(credential.id for credential in credentials)]
+        await _erase_answers.run(db, ids)
         await _forget_submitted.run(db, deleted.id)
-        await _erase_names.run(db, [deleted.id, *(credential.id for credential in credentials)])
+        await _erase_names.run(db, ids)
         revoked = [credential.id for credential in credentials if credential.just_now]
         await audit.record_each(db, ask, "credential.revoked", revoked)
         await audit.record(db, ask, "user_account.deleted", deleted.id, revoked_credentials=len(revoked))

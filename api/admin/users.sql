@@ -82,9 +82,9 @@ WHERE webhook.subscription_no = subscription.subscription_no AND credential.id =
   AND credential.user_account_id = $1
 
 -- name: erase_answers
--- Erase the stored answers about a deleted account. Requests in progress have locked the account, so no answer is
--- missed.
-UPDATE partner.idempotency_key SET answer = NULL WHERE target_id = $1 AND answer IS NOT NULL
+-- Erase the stored answers about a deleted account or one of its credentials, $1: one about a webhook has its URL.
+-- Requests of the partner that are in progress have locked the account, so no answer to them is missed.
+UPDATE partner.idempotency_key SET answer = NULL WHERE target_id = ANY ($1::uuid[]) AND answer IS NOT NULL
 
 -- name: forget_submitted
 -- Forget the transactions that the keys of a deleted account have submitted. Skips those that are being changed, which

@@ -89,6 +89,13 @@ async def an_account(partner: Partner, db: asyncpg.Connection) -> list[UUID]:
         """,
         UUID(user_id),
     )
+    await db.execute(
+        """
+        INSERT INTO partner.idempotency_key (key_hash, body_hash, target_id, answer, invalidated)
+        VALUES ('', '', $1, '', '{}')
+        """,
+        UUID(credential["id"]),
+    )
     return [UUID(user_id), UUID(credential["id"])]
 
 
