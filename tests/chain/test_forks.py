@@ -15,13 +15,15 @@ import pytest
 
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
+from devnet.server import NodeServer
 from shared import schema
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import PREVIEW, Network
 from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline, execute
-from tests.chain.harness import Ledgerline, Node, Process, until
+from tests.chain.harness import Ledgerline, Node, Process, Rewardless, until
 from tests.chain.planted import verified
+from tests.chain.test_rewards import complete
 
 Create = Callable[[asyncpg.Connection, Iterable[Network]], Awaitable[None]]
 
@@ -94,12 +96,23 @@ class Hardship:
         except AssertionError as failure:
             raise AssertionError(f"{failure} after {self.story}") from None
 
+    def read(self, ledgerline: Ledgerline) -> None:
+        """Wait until an index has read the rewards that the node pays."""
+        if not isinstance(self.node.server, Rewardless):
+            complete(ledgerline, self.chain.ledger.epoch)
+
     def end(self, straight: Ledgerline) -> None:
         """Compare with an index of the same blocks without faults."""
+        server = self.node.server
         self.settle()
+        self.read(self.ledgerline)
         assert self.process.stop() == 0
-        with Node(self.chain, self.node.server.dialect) as node, straight.indexing("preview", node.url) as process:
+        with (
+            Node(self.chain, server.dialect, kind=type(server)) as node,
+            straight.indexing("preview", node.url) as process,
+        ):
             straight.reaches("preview", node.tip(), process)
+            self.read(straight)
         assert differences(straight.dump("preview"), self.ledgerline.dump("preview")) == [], self.story
         assert asyncio.run(verified(self.ledgerline.database_url, PREVIEW)) == {}, self.story
 
@@ -110,7 +123,7 @@ def test_an_index_with_faults_equals_one_without(new_ledgerline: NewLedgerline, 
     random = Random(seed)
     dialect, eras = DIALECTS[seed % len(DIALECTS)]
     chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=3, eras=eras), random.randint(1, 200))
-    with Node(chain, dialect) as node:
+    with Node(chain, dialect, kind=NodeServer) as node:
         hardship = Hardship(random, new_ledgerline(), node, chain)
         try:
             for _ in range(30):
@@ -159,7 +172,7 @@ def test_long_lists_survive_faults(new_ledgerline: NewLedgerline, monkeypatch: p
     tables = ("asset_bucket", "holder_bucket", "policy_holder_bucket", "address_sent", "account_sent")
     seen = set[str]()
     chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=6, plain=0.1, eras=ERAS), 250)
-    with Node(chain) as node:
+    with Node(chain, kind=NodeServer) as node:
         hardship = Hardship(random, ledgerline, node, chain)
         try:
             for step in range(30):

@@ -50,8 +50,7 @@ class TellingNode(Node):
     server: Telling
 
     def __init__(self, chain: Chain, *, withholds: bool = False) -> None:
-        super().__init__(chain)
-        self.server = Telling(chain)
+        super().__init__(chain, kind=Telling)
         self.server.withholds = withholds
 
 
