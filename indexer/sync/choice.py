@@ -1,7 +1,8 @@
 """Which of a network's nodes to follow: docs/decisions/0081. Pure, given the time."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -51,6 +52,18 @@ class NodeChoice:
     def has_standby(self) -> bool:
         """Whether there are several nodes."""
         return len(self._urls) > 1
+
+    @contextmanager
+    def not_counting(self) -> Iterator[None]:
+        """While the block runs, no node is tried, so it is not part of FAILOVER_AFTER_S. Otherwise a standby that takes
+        over would find its nodes a moment behind the index, and follow the first one back at once.
+        """
+        began = self._now()
+        try:
+            yield
+        finally:
+            if self._lost_at is not None:
+                self._lost_at += self._now() - began
 
     def next(self) -> Attempt:
         """The node to try: for FAILOVER_AFTER_S the last one that was followed, and then all in their order.

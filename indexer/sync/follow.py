@@ -218,9 +218,10 @@ class Follower(msgspec.Struct, frozen=True):
         # NOTE: a connection that is lost while another indexer leads counts as waiting, not as an interruption: the
         # pauses after interruptions grow, and a standby could be late to take over. A standby uses its own
         # connection once a second; if that is lost in between, asyncpg raises InterfaceError.
-        db = await lifecycle.wait_for(
-            "postgres", self._connect_leader, stop, (*lifecycle.WAITED_FOR, asyncpg.InterfaceError)
-        )
+        with self.nodes.not_counting():
+            db = await lifecycle.wait_for(
+                "postgres", self._connect_leader, stop, (*lifecycle.WAITED_FOR, asyncpg.InterfaceError)
+            )
         try:
             signals.leads(leading=True)
             try:

@@ -28,7 +28,7 @@ from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from indexer.sync.session import RollbackTooDeep
 from shared import database, leader, ledger, lifecycle, network_state, tasks
-from shared.network import PREVIEW
+from shared.network import PREVIEW, Network
 from shared.network_state import NetworkState
 from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
@@ -533,6 +533,27 @@ async def test_a_node_whose_chain_lacks_as_many_of_our_blocks_as_allowed_is_foll
             task = await stack.enter_async_context(following_two(database_url, first, second, monkeypatch))
             await reaches(db, first, task)
         await reaches(db, second, task)
+
+
+async def test_a_standby_that_takes_over_waits_for_its_first_node_as_after_a_start(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, take_the_lead = 100.0, leading.take_the_lead
+    nodes = NodeChoice(["ws://a", "ws://b"], lambda: now_s)
+    follower = Follower(PREVIEW, database_url, nodes, SPLIT_BLOCKS, Progress(PREVIEW), NodeWarnings())
+
+    async def take_it_later(db: asyncpg.Connection, network: Network) -> None:
+        nonlocal now_s
+        now_s += 3_600
+        await take_the_lead(db, network)
+
+    monkeypatch.setattr(leading, "take_the_lead", take_it_later)
+    async with follower._writer(asyncio.Event()):
+        first = nodes.next()
+        assert first.number == 1
+        assert not nodes.refused(first), "no other one is tried yet"
+        now_s += choice.FAILOVER_AFTER_S
+        assert nodes.next().number == 2
 
 
 async def asked_again(node: NodeServer, task: asyncio.Task[None]) -> None:
