@@ -2,12 +2,15 @@
 
 from typing import get_args
 
+import msgspec
 import pytest
 
 from api.operate.status import Word, state_of
 from shared.network_state import NetworkState
-from tests.pure.network_states import INDEX, behind, state_with
+from shared.splits import ChainBlock, ChainSplit
+from tests.pure.network_states import INDEX, LEAD, behind, state_with
 
+SPLITS = msgspec.json.encode([ChainSplit(1, LEAD.now, None, ChainBlock(9, 9, "a"), ChainBlock(8, 8, "b"))]).decode()
 STATES: list[tuple[NetworkState, Word]] = [
     (state_with(), "in_step"),
     (state_with(retired=True), "retired"),
@@ -19,6 +22,9 @@ STATES: list[tuple[NetworkState, Word]] = [
     (state_with(behind(50_000, 2_000, "bulk")), "syncing"),
     (state_with(behind(50_000, 2_000, "bulk"), finishing=True), "syncing"),
     (state_with(behind(50_000, 2_000)), "behind"),
+    (state_with(splits=SPLITS), "split"),
+    (state_with(behind(50_000, 2_000), splits=SPLITS), "split"),
+    (state_with(node_connected=False, splits=SPLITS), "node_lost"),
 ]
 
 
