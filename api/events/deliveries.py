@@ -243,7 +243,7 @@ class Sender:
                 "webhooks.not_sent",
                 subscription=str(webhook.subscription_id),
                 number=event.number,
-                cause=f"{type(cause).__name__}: {cause}",
+                cause=f"{type(cause).__name__}: {_without_url(cause)}",
                 exc_info=cause if error == "internal" else None,
             )
         standing = attempts.after(status, sending.failures)
@@ -314,6 +314,11 @@ def _columns(ended: Iterable[_Attempt]) -> list[list[object]]:
         )
         for each in ended
     )
+
+
+def _without_url(cause: Exception) -> str:
+    """The text of an error, for the log. URLs may contain secrets of their owners."""
+    return cause.message if isinstance(cause, aiohttp.ClientResponseError) else str(cause)
 
 
 def _fault(cause: Exception) -> Fault:

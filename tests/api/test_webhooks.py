@@ -293,6 +293,27 @@ async def test_a_url_that_is_never_requested_is_refused(
         assert (await api.get(path, key)).headers["Error-Code"] == "webhook_not_found"
 
 
+async def test_the_log_does_not_have_the_url_of_an_answer_that_is_malformed(
+    telling: Telling, sender: Sender, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"malformed\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        subscription, _ = await hook(telling, f"http://hook.example:{port}/?token=hidden")
+        await pay(telling, 1, 1)
+        await sent(sender)
+    (attempt,) = (await shown(telling, subscription))["attempts"]
+    captured = capsys.readouterr()
+    assert attempt["error"] == "invalid_response"
+    assert "webhooks.not_sent" in captured.out + captured.err
+    assert "hidden" not in captured.out + captured.err
+
+
 async def test_a_paused_webhook_is_sent_nothing_until_it_is_resumed(
     telling: Telling, endpoint: Endpoint, sender: Sender
 ) -> None:
