@@ -240,6 +240,7 @@ CREATE TABLE partner.usage_hour (
     durations     bigint[]    NOT NULL,
     part          bigint      NOT NULL DEFAULT 0,
     events        bigint      NOT NULL DEFAULT 0,
+    stream_minutes bigint     NOT NULL DEFAULT 0,
     PRIMARY KEY (credential_id, hour, endpoint_no, status_class, part)
 );
 COMMENT ON TABLE partner.usage_hour IS
@@ -249,6 +250,8 @@ COMMENT ON COLUMN partner.usage_hour.durations IS
     'A histogram of response times: bucket << 48 | count for each bucket, ascending (api/usage/durations.py).';
 COMMENT ON COLUMN partner.usage_hour.events IS
     'Events of subscriptions that were delivered: in answers, or acknowledged. Not requests.';
+COMMENT ON COLUMN partner.usage_hour.stream_minutes IS
+    'Minutes in which streams of events were open, of each stream on its own.';
 CREATE INDEX usage_hour_parts ON partner.usage_hour (credential_id) WHERE part > 0;
 
 CREATE FUNCTION partner.durations_add(a bigint[], b bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$

@@ -67,7 +67,8 @@ class UsagePart(msgspec.Struct, frozen=True):
 
     `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to within
     12.5 %. `delivered_events` are the events of subscriptions in these answers; those that a webhook has acknowledged
-    have the endpoint `webhook`, and no requests.
+    have the endpoint `webhook`, and no requests. `stream_minutes` are the minutes for which streams of events were
+    open, begun ones included.
     """
 
     period_start: Instant
@@ -79,6 +80,7 @@ class UsagePart(msgspec.Struct, frozen=True):
     p95_response_time_ms: float
     p99_response_time_ms: float
     delivered_events: int
+    stream_minutes: int
 
 
 class _Figures(TypedDict):
@@ -88,6 +90,7 @@ class _Figures(TypedDict):
     p95_response_time_ms: float
     p99_response_time_ms: float
     delivered_events: int
+    stream_minutes: int
 
 
 class ExportedUsage(msgspec.Struct, frozen=True):
@@ -106,6 +109,7 @@ class ExportedUsage(msgspec.Struct, frozen=True):
     p95_response_time_ms: float
     p99_response_time_ms: float
     delivered_events: int
+    stream_minutes: int
 
 
 class _PartRow(msgspec.Struct, frozen=True):
@@ -117,6 +121,7 @@ class _PartRow(msgspec.Struct, frozen=True):
     took_us: int
     durations: list[int]
     events: int
+    stream_minutes: int
 
 
 class _UsedRow(msgspec.Struct, frozen=True):
@@ -135,6 +140,7 @@ class _ExportRow(msgspec.Struct, frozen=True):
     took_us: int
     durations: list[int]
     events: int
+    stream_minutes: int
 
 
 _sql = sql.beside(__file__)
@@ -294,6 +300,7 @@ def _figures(row: _PartRow | _ExportRow) -> _Figures:
         p95_response_time_ms=p95_ms,
         p99_response_time_ms=p99_ms,
         delivered_events=row.events,
+        stream_minutes=row.stream_minutes,
     )
 
 

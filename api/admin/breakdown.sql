@@ -15,7 +15,7 @@ WITH part AS (
     SELECT date_trunc($4, hour, 'UTC') AS period_start, CASE WHEN $5 THEN endpoint.name END AS endpoint,
            CASE WHEN $6 THEN status_class END AS status_class, sum(requests)::bigint AS requests,
            sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations,
-           sum(events)::bigint AS events
+           sum(events)::bigint AS events, sum(stream_minutes)::bigint AS stream_minutes
     FROM partner.usage_hour
     JOIN partner.endpoint USING (endpoint_no)
     WHERE credential_id = ANY($1::uuid[]) AND hour >= $2 AND hour < $3
@@ -24,7 +24,7 @@ WITH part AS (
     SELECT * FROM part ORDER BY period_start DESC, endpoint, status_class LIMIT $7 OFFSET $8
 )
 SELECT counted.total, page.period_start, page.endpoint, page.status_class, page.requests, page.took_us, page.durations,
-       page.events
+       page.events, page.stream_minutes
 FROM (SELECT count(*) AS total FROM part) AS counted
 LEFT JOIN page ON true
 ORDER BY page.period_start DESC, page.endpoint, page.status_class
@@ -45,7 +45,8 @@ LIMIT $5
 -- the period.
 SELECT date_trunc($4, hour, 'UTC') AS period_start, endpoint_no, endpoint.name AS endpoint, status_class,
        sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us,
-       partner.durations_sum(durations) AS durations, sum(events)::bigint AS events
+       partner.durations_sum(durations) AS durations, sum(events)::bigint AS events,
+       sum(stream_minutes)::bigint AS stream_minutes
 FROM partner.usage_hour
 JOIN partner.endpoint USING (endpoint_no)
 WHERE credential_id = $1 AND hour >= $2 AND hour < $3

@@ -45,6 +45,7 @@ MAX_OPEN_S = 3_600.0
 MAX_PAGE_EVENTS, MAX_PAGE_BYTES = 100, 131_072
 """What a stream reads from the log before its reader has taken it. A single event may have more bytes."""
 
+_MINUTE_S = 60.0
 _TICKET_LENGTH = 200
 _RETRY_MS, _REOPEN_MS, _RETRY_LATER_MS, _RETRY_NEVER_MS = 2_000, (200, 2_000), (5_000, 10_000), 3_600_000
 _SHORTAGES = (408, 429)  # besides those of 500 and more, what may be granted later
@@ -135,12 +136,13 @@ async def _parts(
 ) -> AsyncGenerator[bytes, None]:
     """The stream, page by page; the first one has been read."""
     heads, began_s = ask.services.event_heads, time.monotonic()
-    admitted_s = began_s
+    admitted_s, minutes = began_s, 0
     yield _retry(_RETRY_MS)
     try:
         while not heads.stopping.is_set() and time.monotonic() - began_s < MAX_OPEN_S:
-            if page.data:
-                ask.services.spools.count_events(ask.key.credential_id, ask.endpoint, len(page.data))
+            begun = int((time.monotonic() - began_s) // _MINUTE_S) + 1
+            ask.services.spools.count_streamed(ask.key.credential_id, ask.endpoint, len(page.data), begun - minutes)
+            minutes = begun
             yield _written(page)
             if not page.pagination.has_more:
                 await heads.wait(subscription_no, page.pagination.next, HEARTBEAT_S)

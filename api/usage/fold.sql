@@ -85,12 +85,13 @@ WITH locked AS (
       AND usage_hour.endpoint_no = locked.endpoint_no AND usage_hour.status_class = locked.status_class
       AND usage_hour.part = locked.part
     RETURNING usage_hour.credential_id, usage_hour.hour, usage_hour.endpoint_no, usage_hour.status_class,
-              usage_hour.requests, usage_hour.took_us, usage_hour.durations, usage_hour.events
+              usage_hour.requests, usage_hour.took_us, usage_hour.durations, usage_hour.events,
+              usage_hour.stream_minutes
 )
 INSERT INTO partner.usage_hour AS kept
-    (credential_id, hour, endpoint_no, status_class, requests, took_us, durations, events)
+    (credential_id, hour, endpoint_no, status_class, requests, took_us, durations, events, stream_minutes)
 SELECT credential_id, hour, endpoint_no, status_class, sum(requests), sum(took_us), partner.durations_sum(durations),
-       sum(events)
+       sum(events), sum(stream_minutes)
 FROM folded
 GROUP BY credential_id, hour, endpoint_no, status_class
 ORDER BY credential_id, hour, endpoint_no, status_class
@@ -98,4 +99,5 @@ ON CONFLICT (credential_id, hour, endpoint_no, status_class, part) DO UPDATE
 SET requests = kept.requests + excluded.requests,
     took_us = kept.took_us + excluded.took_us,
     durations = partner.durations_add(kept.durations, excluded.durations),
-    events = kept.events + excluded.events
+    events = kept.events + excluded.events,
+    stream_minutes = kept.stream_minutes + excluded.stream_minutes

@@ -1,4 +1,4 @@
-"""Add to the usage by hour, endpoint and class of status: requests, and events that were delivered.
+"""Add to the usage by hour, endpoint and class of status: requests, delivered events, and minutes of streams.
 
 Whoever adds does so in the commit that says what has been counted, so that it is counted once.
 """
@@ -43,4 +43,5 @@ async def add(db: asyncpg.Connection, to_part: int, sums: Sequence[BreakdownSum]
         # NOTE: as text, since an array of arrays must be rectangular.
         ["{" + ",".join(map(str, row.durations)) + "}" for row in sums],
         [row.events for row in sums],
+        [row.stream_minutes for row in sums],
     )

@@ -18,11 +18,13 @@ ON CONFLICT (name) DO NOTHING
 -- In order of the key, so that two commits never deadlock. A credential that does not exist (a damaged record with a
 -- correct checksum) is left out. Each histogram of durations is the text of an array.
 INSERT INTO partner.usage_hour AS kept
-    (part, credential_id, hour, endpoint_no, status_class, requests, took_us, durations, events)
+    (part, credential_id, hour, endpoint_no, status_class, requests, took_us, durations, events,
+     stream_minutes)
 SELECT $1, credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
-       batch.took_us, batch.durations::bigint[], batch.events
-FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[])
-     AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations, events)
+       batch.took_us, batch.durations::bigint[], batch.events, batch.stream_minutes
+FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[],
+            $10::bigint[])
+     AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations, events, stream_minutes)
 JOIN partner.credential ON credential.id = batch.credential_id
 JOIN partner.endpoint ON endpoint.name = batch.endpoint
 ORDER BY credential.id, batch.hour, endpoint.endpoint_no, batch.status_class
@@ -30,4 +32,5 @@ ON CONFLICT (credential_id, hour, endpoint_no, status_class, part) DO UPDATE
 SET requests = kept.requests + excluded.requests,
     took_us = kept.took_us + excluded.took_us,
     durations = partner.durations_add(kept.durations, excluded.durations),
-    events = kept.events + excluded.events
+    events = kept.events + excluded.events,
+    stream_minutes = kept.stream_minutes + excluded.stream_minutes

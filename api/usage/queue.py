@@ -91,6 +91,7 @@ class BreakdownSum(msgspec.Struct, array_like=True):
     took_us: int = 0
     durations: list[int] = []  # a histogram (durations.py)
     events: int = 0  # that were delivered
+    stream_minutes: int = 0
 
 
 class UsageBatch(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ class UsageBatch(msgspec.Struct, frozen=True):
     end: int
     sums: list[UsageSum]
     breakdown: list[BreakdownSum]
-    event_records: int = 0  # how many of the records are not requests
+    other_records: int = 0  # how many of the records are not requests
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -126,12 +127,15 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
     """
     end = min(spool.synced_bytes, spool.added_bytes + _MAX_RECORDS * RECORD.size)
     alike: dict[tuple[bytes, int, int, int], list[Record]] = {}
-    delivered, event_records = Counter[tuple[bytes, int, str, int]](), 0
+    delivered, streamed = Counter[tuple[bytes, int, str, int]](), Counter[tuple[bytes, int, str, int]]()
+    other_records = 0
     for record in spool.records(spool.added_bytes, end):
-        if record.events is not None:
+        if not record.is_request:
             endpoint = endpoints.get(record.endpoint, UNKNOWN_ENDPOINT)
-            delivered[record.credential_id, record.at_us // 3_600_000_000, endpoint, 2] += record.events
-            event_records += 1
+            of_hour = record.credential_id, record.at_us // 3_600_000_000, endpoint, 2
+            delivered[of_hour] += record.events
+            streamed[of_hour] += record.stream_minutes
+            other_records += 1
             continue
         key = record.credential_id, record.at_us // 60_000_000, record.endpoint, record.status
         alike.setdefault(key, []).append(record)
@@ -154,11 +158,12 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
             sum(took_us),
             durations.packed(Counter(map(durations.bucket_of, took_us))),
             delivered[key],
+            streamed[key],
         )
         for key in dict.fromkeys((*parts, *delivered))
         for (credential_id, hour, endpoint, status_class), took_us in ((key, parts.get(key, [])),)
     ]
-    return UsageBatch(spool.name, spool.added_bytes, end, list(sums.values()), breakdown, event_records)
+    return UsageBatch(spool.name, spool.added_bytes, end, list(sums.values()), breakdown, other_records)
 
 
 def broker_at(url: str, *, maintains: bool = False) -> RedisBroker:
@@ -381,7 +386,7 @@ class _Queueing:
 def _report_lost(spool: Spool, batch: UsageBatch) -> None:
     """Count, once, the records of a batch that could not be read back from the disk."""
     requests = sum(total.successful + total.failed for total in batch.sums)
-    lost = (batch.end - batch.offset) // RECORD.size - requests - batch.event_records
+    lost = (batch.end - batch.offset) // RECORD.size - requests - batch.other_records
     if lost and batch.offset >= spool.reported_bytes:
         log.error("usage.lost_records", spool=spool.name, offset=batch.offset, end=batch.end, records=lost)
         _lost.inc(lost)

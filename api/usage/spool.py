@@ -44,12 +44,13 @@ _UNFINISHED, _UNFINISHED_FOR_S = ".new", 60.0
 _unrecorded = Counter("ledgerline_usage_unrecorded", "Requests refused because they could not be counted.")
 
 
-_EVENTS = 0
-"""In place of a status: the record is not a request but says how many events were delivered, in place of `took_us`."""
+_EVENTS, _STREAM_MINUTES = 0, 1
+"""In place of a status: the record is not a request but says, in place of `took_us`, how many events were delivered, or
+for how many further minutes a stream is open."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One answered request, or the events that were delivered at once."""
+    """One answered request, the events that were delivered at once, or further minutes of a stream."""
 
     credential_id: bytes  # of the UUID
     at_us: int
@@ -58,9 +59,19 @@ class Record(msgspec.Struct, frozen=True):
     endpoint: int  # api.route.Route.number
 
     @property
-    def events(self) -> int | None:
-        """How many events were delivered; None for a request."""
-        return self.took_us if self.status == _EVENTS else None
+    def is_request(self) -> bool:
+        """Whether it is a request."""
+        return self.status not in (_EVENTS, _STREAM_MINUTES)
+
+    @property
+    def events(self) -> int:
+        """How many events were delivered."""
+        return self.took_us if self.status == _EVENTS else 0
+
+    @property
+    def stream_minutes(self) -> int:
+        """How many minutes of a stream have begun."""
+        return self.took_us if self.status == _STREAM_MINUTES else 0
 
 
 class Spool:
@@ -217,9 +228,14 @@ class Spools:
         took_us = min(int(took_s * 1e6), _MAX_US)
         self._record(credential_id, endpoint, [(took_us, status), *([(events, _EVENTS)] if events else [])])
 
-    def count_events(self, credential_id: UUID, endpoint: int, events: int) -> None:
-        """Record events that are about to be sent in an answer which has begun. Raises Refusal if that fails."""
-        self._record(credential_id, endpoint, [(events, _EVENTS)])
+    def count_streamed(self, credential_id: UUID, endpoint: int, events: int, minutes: int) -> None:
+        """Record events that are about to be sent in a stream, and minutes of it that have begun.
+
+        Raises Refusal if that fails.
+        """
+        counted = [each for each in ((events, _EVENTS), (minutes, _STREAM_MINUTES)) if each[0]]
+        if counted:
+            self._record(credential_id, endpoint, counted)
 
     def _record(self, credential_id: UUID, endpoint: int, values: Sequence[tuple[int, int]]) -> None:
         at_us = clock.now_us()

@@ -136,6 +136,9 @@ COMMENT ON TABLE partner.webhook_total IS 'The number of attempts of all webhook
 ALTER TABLE partner.usage_hour ADD COLUMN events bigint NOT NULL DEFAULT 0;
 COMMENT ON COLUMN partner.usage_hour.events IS
     'Events of subscriptions that were delivered: in answers, or acknowledged. Not requests.';
+ALTER TABLE partner.usage_hour ADD COLUMN stream_minutes bigint NOT NULL DEFAULT 0;
+COMMENT ON COLUMN partner.usage_hour.stream_minutes IS
+    'Minutes in which streams of events were open, of each stream on its own.';
 COMMENT ON TABLE partner.endpoint IS
     'Endpoints that were called with an API key: method and route template. And webhook, whose events are delivered.';
 

@@ -60,8 +60,8 @@ async def figures(db: asyncpg.Connection) -> list[asyncpg.Record]:
         for statement in (
             "SELECT credential_id, minute, sum(successful), sum(failed), sum(took_us) FROM partner.usage GROUP BY 1, 2",
             "SELECT credential_id, day, sum(successful), sum(limited) FROM partner.usage_day GROUP BY 1, 2",
-            "SELECT credential_id, hour, status_class, sum(requests), partner.durations_sum(durations)"
-            " FROM partner.usage_hour GROUP BY 1, 2, 3",
+            "SELECT credential_id, hour, status_class, sum(requests), partner.durations_sum(durations), sum(events),"
+            " sum(stream_minutes) FROM partner.usage_hour GROUP BY 1, 2, 3",
             "SELECT credential_id, sum(successful), sum(failed) FROM partner.usage_total GROUP BY 1",
         )
         for row in await db.fetch(f"{statement} ORDER BY 1, 2")
@@ -84,7 +84,7 @@ def batches(ids: list[UUID], count: int, seed: int = 1) -> list[UsageBatch]:
         sums = [UsageSum(each.hex, MINUTE, 2, failed, 900, MINUTE * 60_000_000 + number, failed) for each in ids]
         kinds = [(2, 2, 500), (4, failed, 400)] if failed else [(2, 2, 900)]
         hours = [
-            BreakdownSum(each.hex, MINUTE // 60, HISTORY.name, kind, requests, took_us, [(300 << 48) + requests])
+            BreakdownSum(each.hex, MINUTE // 60, HISTORY.name, kind, requests, took_us, [(300 << 48) + requests], 3, 2)
             for each in ids
             for kind, requests, took_us in kinds
         ]

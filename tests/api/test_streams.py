@@ -2,8 +2,10 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
@@ -276,3 +278,28 @@ async def test_the_events_of_a_stream_are_counted_as_delivered(
         if part.endpoint == name
     ]
     assert delivered == [(2, 2, 3)]
+
+
+async def test_the_minutes_of_a_stream_are_counted_once_each(
+    telling: Telling, environment: Mapping[str, str], db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that have begun when something is sent, whatever else is sent in them; HEAD opens none."""
+    later_s = 0.0
+    monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + later_s))
+    blocks = await telling.subscribe({"kind": "block"})
+    await telling.call("HEAD", f"/{blocks}/events/stream")
+    async with reading(telling.api.port, blocks, key=telling.key) as stream:
+        await stream.until(is_idle)
+        for slot, later_s in ((20, 0.0), (30, 61.0), (40, 61.0), (50, 190.0)):  # noqa: B007 - the clock reads it
+            await telling.append(slot)
+            await stream.until(is_idle)
+    async with reading(telling.api.port, blocks, key=telling.key) as stream:
+        await stream.until(is_idle)
+    credential_id = await db.fetchval("SELECT id FROM partner.credential")
+    parts = [
+        part
+        for path_of_spool in spools_in(Path(environment["DATA_DIR"]) / "usage")
+        for part in mine_of(batch_in(path_of_spool), credential_id)
+        if part.endpoint == "GET /v1/subscriptions/{id}/events/stream"
+    ]
+    assert [(part.status_class, part.requests, part.stream_minutes) for part in parts] == [(2, 3, 4 + 1)]

@@ -427,7 +427,7 @@ def batch_in(path_of_spool: Path) -> UsageBatch:
     spool.synced_bytes = spool.size_bytes
     batch = batch_of(spool, ENDPOINTS)
     spool.close()
-    recorded = sum(total.successful + total.failed for total in batch.sums) + batch.event_records
+    recorded = sum(total.successful + total.failed for total in batch.sums) + batch.other_records
     assert batch.end == recorded * RECORD.size
     return batch
 

@@ -104,16 +104,18 @@ async def test_events_are_added_up_and_are_no_requests(db: asyncpg.Connection, p
     await took(credential, "2026-03-01T10:05", POOL, 200, [1_000])
     hour = int(datetime(2026, 3, 1, 10, tzinfo=UTC).timestamp()) // 3600
     for spool, (endpoint, events) in enumerate(((POOL, 70), (POOL, 5), (HASH, 3))):
-        part = BreakdownSum(credential["id"], hour, endpoint, 2, events=events)
+        part = BreakdownSum(credential["id"], hour, endpoint, 2, events=events, stream_minutes=events + 1)
         batch = UsageBatch(f"events {spool}", 0, 38, [], [part])
         for _ in range(2):
             await worker.add_batch(db, batch)
     path = f"/usage/{credential['id']}/breakdown?start_date=2026-03-01&end_date=2026-03-01&group_by=endpoint"
     parts = await partner.data("GET", path)
-    assert {part["endpoint"]: (part["total_requests"], part["delivered_events"]) for part in parts} == {
-        POOL: (1, 75),
-        HASH: (0, 3),
-    }
+    names = "total_requests", "delivered_events", "stream_minutes"
+    counted = {part["endpoint"]: tuple(part[name] for name in names) for part in parts}
+    assert counted == {POOL: (1, 75, 77), HASH: (0, 3, 4)}
+    exported = await partner.get("/usage/export?start_date=2026-03-01&end_date=2026-03-01")
+    lines = csv.DictReader(io.StringIO(exported.body.decode()))
+    assert {line["endpoint"]: tuple(int(line[name]) for name in names) for line in lines} == counted
 
 
 async def test_an_account_has_the_usage_of_all_its_credentials(partner: Partner, took: Took) -> None:

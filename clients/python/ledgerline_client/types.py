@@ -1840,7 +1840,8 @@ class UsagePart(TypedDict):
 
     `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to
     within 12.5 %. `delivered_events` are the events of subscriptions in these answers; those that a webhook
-    has acknowledged have the endpoint `webhook`, and no requests.
+    has acknowledged have the endpoint `webhook`, and no requests. `stream_minutes` are the minutes for which
+    streams of events were open, begun ones included.
     """
 
     period_start: str
@@ -1852,6 +1853,7 @@ class UsagePart(TypedDict):
     p95_response_time_ms: float
     p99_response_time_ms: float
     delivered_events: int
+    stream_minutes: int
 
 
 class AuditEntryPage(TypedDict):

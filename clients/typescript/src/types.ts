@@ -1653,7 +1653,8 @@ export interface UsagePartPage {
  *
  * `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to
  * within 12.5 %. `delivered_events` are the events of subscriptions in these answers; those that a webhook has
- * acknowledged have the endpoint `webhook`, and no requests.
+ * acknowledged have the endpoint `webhook`, and no requests. `stream_minutes` are the minutes for which streams
+ * of events were open, begun ones included.
  */
 export interface UsagePart {
   period_start: string;
@@ -1665,6 +1666,7 @@ export interface UsagePart {
   p95_response_time_ms: number;
   p99_response_time_ms: number;
   delivered_events: number;
+  stream_minutes: number;
 }
 
 /** A page of a list. */
