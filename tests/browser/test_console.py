@@ -257,6 +257,10 @@ async def test_a_webhook_is_paused_replayed_and_rotated_and_events_are_followed(
         payload = page.get_by_label("Payload of event 4", exact=True)
         read = await site.api.get(f"/v1/subscriptions/{subscription}/events?after=3", key)
         assert msgspec.json.decode(await payload.inner_text()) == read.body["data"][0]
+        await site.api.call("DELETE", f"/v1/subscriptions/{subscription}", key)
+        refusal = page.get_by_role("alert").filter(has_text="Subscription not found.")
+        await refusal.get_by_text("subscription_not_found").wait_for()
+        assert "request" not in await refusal.inner_text(), "an event of a stream names none"
 
 
 async def test_a_new_credential_has_its_rules_before_its_key_is_shown(site: Site) -> None:

@@ -205,12 +205,12 @@ class Events extends Component {
     const problem = fault && html`<${Fault} fault=${fault}>${!events && html`<button type="button" class="secondary" onClick=${this.load}>Try again</button>`}</${Fault}>`;
     if (!events) return problem ?? html`<p class="loading" role="status">Loading</p>`;
     return html`
+      ${problem}
       <div class="line">
         <button type="button" class="secondary" onClick=${following ? () => this.end() : this.follow}>${following ? "Stop" : "Follow"}</button>
         <span class="muted" role="status">${following && "Following: new events appear on top."}</span>
         <span class="muted">${completeTo && `Complete to block ${number(completeTo.block_no)}`}</span>
       </div>
-      ${problem}
       ${events.length ? html`<${Table} caption="Events" columns=${COLUMNS} rows=${events} keyed=${(each) => each.number} />` : html`<${Empty} title="No events yet" />`}`;
   }
 }

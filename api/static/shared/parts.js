@@ -159,7 +159,7 @@ export class Fault extends Component {
   render({ fault, children }, { remedy }) {
     return html`<div class="fault" role="alert">
       <p><strong>${fault.message}.</strong> ${remedy}</p>
-      ${fault.code && html`<p class="small"><a href=${`/docs#/errors/${fault.code}`}>${fault.code}</a>, request <code>${fault.requestId}</code></p>`}
+      ${fault.code && html`<p class="small"><a href=${`/docs#/errors/${fault.code}`}>${fault.code}</a>${fault.requestId && html`, request <code>${fault.requestId}</code>`}</p>`}
       ${children}
     </div>`;
   }
