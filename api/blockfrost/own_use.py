@@ -56,10 +56,13 @@ async def by_endpoint(ask: KeyAsk[Nothing]) -> list[EndpointCalls]:
 
 
 def _segment(endpoint: str) -> str:
-    """The first segment of a path below the façade or /v1; `/` for the façade's root. `endpoint` is `GET /v1/key`."""
-    _, _, path = endpoint.partition(" ")
+    """The first segment of a path below the façade or /v1; `/` for the façade's root. `endpoint` is `GET /v1/key`.
+
+    An endpoint without a path (UNKNOWN_ENDPOINT) is its own segment.
+    """
+    _, _, path = endpoint.rpartition(" ")
     below = path.removeprefix(ROOT).removeprefix("/v1")
-    return below.split("/")[1] or "/"
+    return below.removeprefix("/").split("/")[0] or "/"
 
 
 async def _read(ask: KeyAsk[Nothing], query: sql.Query[sql.Row]) -> list[sql.Row]:

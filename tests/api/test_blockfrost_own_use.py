@@ -7,7 +7,7 @@ from aiohttp import web
 
 from api import worker
 from api.usage import hours
-from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
+from api.usage.queue import UNKNOWN_ENDPOINT, BreakdownSum, UsageBatch, UsageSum
 from shared import database
 from shared.network import PREVIEW
 from tests import blockfrost_schemas
@@ -44,6 +44,7 @@ async def test_metrics_count_the_last_30_days_of_the_credential_alone(
             (days[1], assets, 3),
             (days[2], blocks, 4),
             (days[2], f"GET {ROOT}/assets/{{asset}}", 5),
+            (days[2], UNKNOWN_ENDPOINT, 1),
         ]
     ):
         await add(db, f"mine {number}", credential, day + timedelta(hours=number), endpoint, count)
@@ -53,7 +54,7 @@ async def test_metrics_count_the_last_30_days_of_the_credential_alone(
     times = [int(day.timestamp()) for day in days]
     by_day = (await api.call("GET", f"{ROOT}/metrics", headers={"project_id": mine})).body
     blockfrost_schemas.check("/metrics", by_day)
-    assert by_day == [{"time": times[1], "calls": 5}, {"time": times[2], "calls": 9}]
+    assert by_day == [{"time": times[1], "calls": 5}, {"time": times[2], "calls": 10}]
     by_endpoint = (await api.call("GET", f"{ROOT}/metrics/endpoints", headers={"project_id": mine})).body
     blockfrost_schemas.check("/metrics/endpoints", by_endpoint)
     assert by_endpoint == [
@@ -61,6 +62,7 @@ async def test_metrics_count_the_last_30_days_of_the_credential_alone(
         {"time": times[1], "calls": 2, "endpoint": "blocks"},
         {"time": times[2], "calls": 5, "endpoint": "assets"},
         {"time": times[2], "calls": 4, "endpoint": "blocks"},
+        {"time": times[2], "calls": 1, "endpoint": UNKNOWN_ENDPOINT},
     ]
     others = (await api.call("GET", f"{ROOT}/metrics", headers={"project_id": other})).body
     assert others == [{"time": times[2], "calls": 100}]
