@@ -179,8 +179,8 @@ def _body_values(operation: Json) -> Json | None:
 
 
 def _body_value(name: str, schema: Json) -> object:
-    """The first example of a field, otherwise `<…>` to fill in, of the type that the field has."""
-    value = schema.get("examples", [f"<{name}>"])[0]
+    """The first example of a field, otherwise `<…>` or 0 to fill in, of the type that the field has."""
+    value = schema.get("examples", [0 if schema.get("type") == "integer" else f"<{name}>"])[0]
     return [value] if schema.get("type") == "array" and not isinstance(value, list) else value
 
 
