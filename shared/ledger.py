@@ -85,7 +85,7 @@ def tx_id_of(slot_no: int, index: int) -> TxId:
 
 def script_key_of(script_hash: bytes) -> ScriptKey:
     """The key under which the index lists the redeemers of a script: the first 16 bytes of its hash
-    (docs/decisions/0082).
+    (docs/decisions/0081).
     """
     return ScriptKey(script_hash[:SCRIPT_KEY_BYTES])
 

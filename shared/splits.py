@@ -1,4 +1,4 @@
-"""The nodes of a network compared with each other, and the splits of its chain: docs/decisions/0081.
+"""The nodes of a network compared with each other, and the splits of its chain: docs/decisions/0080.
 
 The leading indexer compares them, and reports the nodes in its heartbeats. A split is a row for as long as it lasts.
 """

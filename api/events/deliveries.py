@@ -3,7 +3,7 @@
 Postgres has everything that must survive: up to which number events are delivered, when the next is tried, and how
 often it has failed. A webhook's next event is sent when the delivery of the one before is committed, so they arrive in
 order and, if a process is killed, at most the one under way is sent again. One process of the aggregator sends: the one
-whose connection has the lock (docs/decisions/0089).
+whose connection has the lock (docs/decisions/0085).
 """
 
 import asyncio

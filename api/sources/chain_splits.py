@@ -1,4 +1,4 @@
-"""Refuses chain requests of a network while its chain is split, if the operator wants that: docs/decisions/0081."""
+"""Refuses chain requests of a network while its chain is split, if the operator wants that: docs/decisions/0080."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The addresses of a network's nodes, and which of them the connections of this process use: docs/decisions/0081."""
+"""The addresses of a network's nodes, and which of them the connections of this process use: docs/decisions/0080."""
 
 import asyncio
 import threading

@@ -1,6 +1,6 @@
 """The files of parts: rows in Postgres' binary format, compressed by zstd.
 
-Decision 84 says what that costs.
+Decision 83 says what that costs.
 """
 
 import asyncio

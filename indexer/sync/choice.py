@@ -1,4 +1,4 @@
-"""Which of a network's nodes to follow: docs/decisions/0081. Pure, given the time."""
+"""Which of a network's nodes to follow: docs/decisions/0080. Pure, given the time."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Compare the nodes of a network with each other: docs/decisions/0081.
+"""Compare the nodes of a network with each other: docs/decisions/0080.
 
 Every few seconds each node that is not followed is asked for its tip, and for the last block that it shares with the
 index. That takes a few questions with a bounded number of our points; no block is read.
