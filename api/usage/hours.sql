@@ -1,8 +1,8 @@
 -- What is added to the usage by hour.
 
 -- name: part
--- The part of the usage tables that takes what is added now: 0 or, while a session holds a snapshot that is older than $1
--- seconds, a further one, the same for $2 calls.
+-- The part of the usage tables that takes what is added now: 0 or, while a session holds a snapshot that is older than
+-- $1 seconds, a further one, the same for $2 calls.
 SELECT CASE WHEN EXISTS (SELECT FROM partner.held_snapshot WHERE held_s > $1::float8)
             THEN nextval('partner.usage_part') / $2 + 1 ELSE 0 END AS part
 
